@@ -28,6 +28,7 @@ def by_name(server: McpServer) -> dict[str, McpTool]:
     return {tool.name: tool for tool in server.all_tools()}
 
 
+@pytest.mark.slow
 @needs_mcp
 def test_a_program_answers_with_a_state_for_each_rollout() -> None:
     server = McpServer(
@@ -63,6 +64,7 @@ def test_a_program_answers_with_a_state_for_each_rollout() -> None:
     assert late.timed_out and late.content == "Error: no answer within 3 s."
 
 
+@pytest.mark.slow
 @needs_mcp
 def test_an_address_is_shared_by_all_rollouts() -> None:
     with socket.socket() as free:

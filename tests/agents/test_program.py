@@ -329,6 +329,7 @@ def trained_agents(folder: Path) -> Any:
     return replace(run, tasks=tasks, checkpoint_every=1, evaluation=replace(run.evaluation, every=0, final_per_level=1))
 
 
+@pytest.mark.slow
 def test_a_killed_run_of_agents_resumes_to_the_same_digest(tmp_path: Path):
     def whole() -> None:
         assert train(trained_agents(tmp_path / "runs"), tmp_path / "whole", progress=False).finished

@@ -220,6 +220,7 @@ async def wander(session, rng: random.Random, mark: str, steps: int) -> None:
             histories.append((*request.messages, session.recorder.answer(node).message))
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32))
 def test_sessions_that_run_at_once_are_never_mixed_up(seed: int):

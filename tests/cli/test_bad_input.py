@@ -216,6 +216,7 @@ FOLDERS: Mapping[Callable[[Path], None], tuple[tuple[str, ...], tuple[str, ...]]
 COMMANDS = ("train mine.py:sort --folder r --plain", "sample m S21>", "eval m --tasks sort --per-level 1 -n 1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", FOLDERS, ids=lambda f: f.__name__)
 def test_a_folder_that_is_wrong(wrong, whole, here, tmp_path):
     """All commands of a model of transformers, and training of assay's own: what reads a folder is one function."""
@@ -231,6 +232,7 @@ def test_a_folder_that_is_wrong(wrong, whole, here, tmp_path):
 # ---- runs that do not fit their model ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -327,6 +329,7 @@ ENGINES: Mapping[str, tuple[Any, int, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ENGINES)
 def test_an_engine_that_is_not_the_models(kind, whole, here, tmp_path):
     shutil.copytree(whole["llama"], tmp_path / "m")
@@ -336,6 +339,7 @@ def test_an_engine_that_is_not_the_models(kind, whole, here, tmp_path):
         refused(here, tmp_path, words, *told, code=code)
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_not_there(whole, here, tmp_path):
     shutil.copytree(whole["llama"], tmp_path / "m")
     words = f"{COMMANDS[0]} --no-report --engine.kind VllmSettings --engine.url http://127.0.0.1:9"
@@ -343,6 +347,7 @@ def test_an_engine_that_is_not_there(whole, here, tmp_path):
     assert here(*COMMANDS[0].split()).code == 0, "the folder is free for a run that can begin"
 
 
+@pytest.mark.slow
 def test_an_answer_that_nothing_is_wrong_with(whole, here, tmp_path):
     """The other side of the table: the same commands work on whole folders."""
     for family in BOTH:

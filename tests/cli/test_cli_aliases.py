@@ -221,6 +221,7 @@ def test_a_later_layer_that_replaces_a_part_drops_what_earlier_ones_said_of_it(a
     assert found["learner"]["heads"] == [] and found["objective"]["policy"]["ratio"]["level"] == "sequence_mean"
 
 
+@pytest.mark.slow
 def test_a_run_from_a_file_does_not_need_it_again(assay, mine, tmp_path):
     text = 'recipe = "mine.py:rewarded"\ngroup_size = 3\nseed = 5\n[evaluation.levels]\nrows = [1]\n'
     mine.with_name("a.toml").write_text(text)
@@ -231,6 +232,7 @@ def test_a_run_from_a_file_does_not_need_it_again(assay, mine, tmp_path):
     assert '"--stages.0.group-size=3"' in (tmp_path / "r/recipe.json").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -316,6 +318,7 @@ def test_sampler_processes_that_cannot_be_are_refused_in_one_line(assay) -> None
         assert said.code == 2 and why in said.err and said.err.count("\n") == 1, said.err
 
 
+@pytest.mark.slow
 def test_a_replay_says_whether_every_number_is_the_same(assay, mine) -> None:
     short = ("--steps", "2", "--plain", "--no-report", "--objective", "grpo", "--folder", "run")
     said = assay("train", "mine.py:tiny", *short, "--samplers", "1", "--keep-log")

@@ -42,6 +42,7 @@ def test_a_built_in_verifier_passes(assay, files) -> None:
     assert "result     passed" in said.out
 
 
+@pytest.mark.slow
 def test_a_reward_that_accepts_too_much_fails_and_says_where(assay, files, tmp_path) -> None:
     said = assay("verify", "audit", "my_rewards.py:lax", "--cases", "cases.jsonl", *FAST, "--html", "audit.html")
     assert said.code == 1
@@ -72,6 +73,7 @@ def needs(completion, key):
 """
 
 
+@pytest.mark.slow
 def test_a_function_is_called_as_training_calls_it(assay, tmp_path) -> None:
     (tmp_path / "two.py").write_text(TWO)
     (tmp_path / "rows.jsonl").write_text("".join(f'{{"prompt": "{n}", "answer": "a{n}b", "unit": "m"}}\n' for n in range(3)))
@@ -87,6 +89,7 @@ def test_a_function_is_called_as_training_calls_it(assay, tmp_path) -> None:
     assert said.code == 2 and "takes 'key', which is none of prompt, completion, row and no field of the rows" in said.err
 
 
+@pytest.mark.slow
 def test_json(assay, files) -> None:
     said = assay("verify", "audit", "my_rewards.py:reward", "--cases", "cases.jsonl", "--against", "exact", *FAST, "--json")
     assert said.code == 1  # the one strips white space, the other does not
@@ -96,6 +99,7 @@ def test_json(assay, files) -> None:
     assert found["settings"]["items"] == 3
 
 
+@pytest.mark.slow
 def test_a_foreign_reward_is_contained_or_that_it_is_not_is_said(assay, files) -> None:
     short = ("--cases", "cases.jsonl", "--items", "1", "--deadline", "20", "--skip", f"{FAST[1]},tricks,payload")
     free = assay("verify", "audit", "my_rewards.py:reward", *short, "--no-sandbox")
@@ -112,6 +116,7 @@ def test_a_foreign_reward_is_contained_or_that_it_is_not_is_said(assay, files) -
     assert held.json["isolation"].startswith(("strong", "landlock"))
 
 
+@pytest.mark.slow
 def test_how_a_function_is_called_can_be_said(assay, files) -> None:
     words = ("--cases", "cases.jsonl", *FAST, "--chat", "--gold", "key", "--signature", "trl")
     assert assay("verify", "audit", "my_rewards.py:chatty", *words).code == 0
@@ -120,6 +125,7 @@ def test_how_a_function_is_called_can_be_said(assay, files) -> None:
     assert "written as '#### {answer}'" in said.out
 
 
+@pytest.mark.slow
 def test_what_stops_its_judge_is_left_out(assay, files, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(
         "assay.audit.judge_probes._CHUNK", 4
@@ -152,6 +158,7 @@ def test_usage(assay, files, words, said) -> None:
     assert said in got.err
 
 
+@pytest.mark.slow
 def test_an_audit_needs_no_torch() -> None:
     words = ["verify", "audit", "exact", "--items", "1", "--skip", "determinism,payload,latency", "--deadline", "20"]
     code = f"import sys; from assay.cli import main; print(main({words!r}), 'torch' in sys.modules)"

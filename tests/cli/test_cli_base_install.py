@@ -57,6 +57,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_command_that_needs_torch_says_so_in_one_line(model: Path) -> None:
     commands = (
         "train quickstart --folder r --plain",
@@ -79,6 +80,7 @@ def test_a_run_that_does_not_exist_is_no_name_on_the_hub(tmp_path: Path) -> None
         assert code == 2 and "runs/missing does not exist" in err and "assay runs list" in err and err.count("\n") == 1, err
 
 
+@pytest.mark.slow
 def test_the_selftest_cannot_try_what_is_not_installed(tmp_path: Path) -> None:
     ((code, out, err),) = base(tmp_path, ["selftest --only mismatch/native weights/native throughput"])
     assert "0 failed" in out + err and "torch is not installed" in out + err, out + err
@@ -98,6 +100,7 @@ def recipe(seed: int = 0):
 """
 
 
+@pytest.mark.slow
 def test_a_judge_without_httpx_is_refused_before_anything_is_evaluated(tmp_path: Path) -> None:
     (tmp_path / "judged.py").write_text(JUDGED)
     commands = ("train judged.py:recipe --folder r --plain", "explain judged.py:recipe")

@@ -41,6 +41,7 @@ def test_the_verifier_selects_as_pass_at_k_says_and_a_constant_as_the_mean(assay
     assert "best by exact, right" in shown.out and "by a perfect selector (pass@k)" in shown.out
 
 
+@pytest.mark.slow
 def test_a_selector_that_fails_is_no_score_of_zero(assay, folder: Path) -> None:
     said = assay("eval", folder, "--per-level", "2", "-n", "2", "--best-by", "rewards.py:broken")
     assert said.code == 1 and "no verdict on" in said.err and "no reward today" in said.err

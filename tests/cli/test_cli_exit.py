@@ -196,6 +196,7 @@ def test_each_error_has_its_code(assay, monkeypatch, error, code):
     assert assay("recipes").code == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [DataError("x"), EngineError("x"), OSError("x")], ids=lambda x: type(x).__name__)
 def test_an_error_in_the_middle_of_a_run_is_1_and_says_how_to_go_on(assay, mine, monkeypatch, error):
     """Whatever its type: the arguments were right when the run began."""

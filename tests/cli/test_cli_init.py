@@ -57,6 +57,7 @@ def run_tests(file: Path) -> int:
     return len(tests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SCAFFOLDS)
 def test_what_is_written_passes_is_listed_and_trains(
     kind: str, assay, tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ def test_unknown_option_names_the_nearest(assay):
     assert "--root" in flat(said.err).partition("Perhaps you meant")[2]
 
 
+@pytest.mark.slow
 def test_readers_and_helps_load_no_torch(tmp_path, mine):
     calls = [
         ["train", "quickstart", "--help"],
@@ -156,6 +157,7 @@ assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code"), [("sample --help >&-", 0), ("runs list >&-", 0), ("trian 2>&-", 2), ("runs list <&- >&- 2>&-", 0)]
 )

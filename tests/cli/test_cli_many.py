@@ -29,6 +29,7 @@ def digests(folder):
     return {p.parent.name: json.loads(p.read_text())["digest"] for p in Path(folder).glob("*/done.json")}
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_other(assay, mine, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     assert assay("train", "mine.py:tiny", "--seed", "1", "--folder", "alone", "--plain", "--no-report").code == 0
@@ -68,6 +69,7 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
 # ---- words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

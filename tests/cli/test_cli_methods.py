@@ -124,6 +124,7 @@ def test_atlas(assay, monkeypatch):
     assert "on policy: " in text and "gspo, tis" in text
 
 
+@pytest.mark.slow
 def test_nothing_but_the_atlas_needs_torch():
     code = (
         "import sys; from assay.cli import main\n"

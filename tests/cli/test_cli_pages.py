@@ -44,6 +44,7 @@ def test_every_command_of_the_pages_is_found() -> None:
         assert len(commands_of(page)) == text_of(page).count("assay train"), f"{page}: a command stands elsewhere than by itself"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [name for name in NAMES if name != "judge"])  # a judge trains in test_cli_judge.py
 def test_the_part_of_the_page_trains(assay, mine: Path, page: str, tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text(code_of(page))

@@ -56,6 +56,7 @@ def test_lists_of_answers_count_as_many_rows(assay, pairs):
     assert assay("explain", *PREFER, "--stages.0.batch", "2", "--json").json["derived"]["stages"][0]["rows"] == 6
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_resumed_and_refused_on_another_file(assay, pairs, tmp_path):
     said = assay("train", *PREFER, "--folder", "run", "--plain", "--no-report")
     assert said.code == 2 and "pairs.jsonl, line 3 is the same as the held-out task" in said.err  # all pairs of four digits

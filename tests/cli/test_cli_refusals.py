@@ -28,6 +28,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["", "--folder deep/er/r"], ids=["default", "named"])
 @pytest.mark.parametrize("why", REFUSED)
 def test_nothing_is_left(assay, mine: Path, monkeypatch: pytest.MonkeyPatch, why: str, folder: str) -> None:

@@ -38,6 +38,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["held.parquet", "held.jsonl"])
 def test_a_reward_is_audited_on_rows_of_verls_form(assay, files, name):
     cases = read_cases(files / name)
@@ -46,6 +47,7 @@ def test_a_reward_is_audited_on_rows_of_verls_form(assay, files, name):
     assert got.json["items"] == 4 and got.json["probes"] > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["held.parquet", "held.jsonl"])
 def test_a_model_is_evaluated_on_all_rows_of_a_file(assay, files, name):
     model = init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789+="), seed=0)
@@ -127,6 +129,7 @@ def test_rows_without_answers_and_without_a_reward_are_told_of_once(assay, files
     assert told.count("cannot be matched") == 1 and "row 101" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "said"),
     [
@@ -183,6 +186,7 @@ def test_explain_warns_of_a_device_that_is_not_here(assay, files):
     assert ("there is no CUDA device here" in told) is not torch.cuda.is_available()
 
 
+@pytest.mark.slow
 def test_mistakes_of_a_file_are_answered_in_its_spelling(assay, files):
     for line, said in (
         ("num_samples = 8", "num_samples is another library's; in assay this is group_size = 8"),

@@ -58,6 +58,7 @@ def test_a_service_is_asked_and_stopped(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_a_model_is_served_and_stopped(tmp_path: Path) -> None:
     tokenizer = char_tokenizer("abcdefgh")
     save_model(init_model(DecoderShape(vocab_size=tokenizer.size, max_positions=32), tokenizer, seed=0), tmp_path / "mine")
@@ -94,6 +95,7 @@ def test_a_model_that_cannot_be_served(capsys: pytest.CaptureFixture[str], tmp_p
     assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_sandbox_is_served_and_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def test_families(assay):
     assert "Write the digits in ascending order" in text
 
 
+@pytest.mark.slow
 def test_suites(assay, tmp_path):
     rows = {r["name"]: r for r in assay("tasks", "list", "--json").json}
     assert list(rows["assay-six"]["parts"]) == ["math", "code", "science", "logic", "simulation", "tabular"]
@@ -95,6 +96,7 @@ def test_unknown_names(assay, words, said):
     assert said in got.err
 
 
+@pytest.mark.slow
 def test_check(assay, mine):
     found = assay("tasks", "check", "reverse", "--json").json
     assert found["passed"]

@@ -81,6 +81,7 @@ def test_resume_of_what_is_no_run(assay, tmp_path):
     assert assay("resume", "x", "--steps", "0").err == "assay: --steps 0: give the new number of steps, at least 1\n"
 
 
+@pytest.mark.slow
 def test_a_reward_inside_a_recipe_is_found_again(assay, mine):
     said = assay("train", "mine.py:rewarded", "--plain", "--no-report", "--folder", "r", "--stages.0.steps", "1")
     assert said.code == 0, said.err
@@ -398,6 +399,7 @@ def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
         pass
 
 
+@pytest.mark.slow
 def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, mine):
     (mine.parent / "eval.jsonl").write_text('{"problem": "what else?"}\n{"problem": "S34>"}\n{"problem": "s21>"}\n')
     words = ("train", "mine.py:rewarded", "--plain", "--folder", "r", "--stages.0.steps", "1", "--against", "eval.jsonl")
@@ -437,6 +439,7 @@ def terse():
 '''
 
 
+@pytest.mark.slow
 def test_tools_are_named_by_file_or_module(assay, mine, tmp_path):
     (tmp_path / "mine_tools.py").write_text(TOOLS)
     words = ("train", "mine_tools.py:roomy", "--plain", "--no-report", "--stages.0.steps", "1", "--stages.0.sampler.tools")

@@ -26,6 +26,7 @@ def thawed() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.mark.slow
 def test_nothing_is_looked_for_before_all_is_loaded_and_then_not_among_it() -> None:
     with loading() as loaded:
         assert not gc.isenabled()
@@ -45,6 +46,7 @@ def test_what_is_garbage_later_is_still_found() -> None:
         assert lost() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_is_left_as_it_was_whatever_happens(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()

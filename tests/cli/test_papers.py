@@ -161,6 +161,7 @@ def test_an_unknown_paper_is_refused() -> None:
             paper_named(key)
 
 
+@pytest.mark.slow
 def test_a_paper_is_found_by_key_name_title_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(papers, "load_papers", lambda: ALL)
     for paper in ALL:

@@ -165,6 +165,7 @@ def test_not_a_number_and_too_few_tokens_fail(monkeypatch: pytest.MonkeyPatch) -
     assert drawn == 16
 
 
+@pytest.mark.slow
 def test_an_engine_that_hides_a_fault_fails(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof switched off, nothing is proved and no fault found."""
     monkeypatch.setattr(weights, "FAULTS", ("StaleModel",))
@@ -175,6 +176,7 @@ def test_an_engine_that_hides_a_fault_fails(bench: SelftestContext, monkeypatch:
     assert found.failures == ("6 of 6 updates are not proved to have arrived", "planted StaleModel was not found")
 
 
+@pytest.mark.slow
 def test_planted_faults_are_found_in_this_process(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "FAULTS", ("StaleTensor",))
     found = weights.native(bench)

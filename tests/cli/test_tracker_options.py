@@ -131,6 +131,7 @@ def test_one_that_fails_does_not_keep_the_others_from_theirs(assay, tmp_path):
     sys.modules.pop("own", None)
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_with_a_tracker_and_resumed_with_it(assay, mine):
     pytest.importorskip("tensorboard")
     said = assay(

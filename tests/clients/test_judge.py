@@ -161,6 +161,7 @@ def test_what_was_kept_for_a_scorer_that_reads_otherwise_is_asked_again() -> Non
         assert first == 5 and isinstance(second, EngineError) and "5 is odd; it said '5'" in str(second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("questions", [300, pytest.param(10_000, marks=pytest.mark.evidence)])
 def test_of_judgements_by_a_server_that_fails_on_one_question_in_five_none_is_lost(questions: int) -> None:
     kinds: tuple[Any, ...] = ("429", "500", "junk", "half", "words")

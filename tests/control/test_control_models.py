@@ -398,6 +398,7 @@ def test_evenly_drawn_rows_know_what_follows() -> None:
 # ---- objective mismatch -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_near_the_expert_are_drawn_more_often() -> None:
     """``NearExpert``: weights have a mean of 1; a great bandwidth draws what `Evenly` draws; a small one the expert's rows."""
     data = transitions(dataset("pendulum/mixed").cached(), 0.99)

@@ -81,6 +81,7 @@ def run_of(name: str, **changes: Any) -> ControlRun:
     return ControlRun(method=small(name), **{**place, **given, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(METHODS))
 def test_methods_keep_the_laws(name: str) -> None:
     check_method(small(name), run_of(name))
@@ -91,6 +92,7 @@ def test_methods_for_choices_keep_the_laws() -> None:
         check_method(small(name), ControlRun(method=small(name), data=dataset("cart-pole/expert")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["iql", "td3-bc", "sac", "rlpd", "ppo", "dqn", "dt", "mopo", "mbpo", "moorl"])
 def test_a_run_that_stopped_goes_on_with_the_same_bits(name: str, tmp_path: Path) -> None:
     whole = train(run_of(name), tmp_path / "whole")
@@ -258,6 +260,7 @@ def test_the_experts_actions_can_be_cloned(tmp_path: Path) -> None:
     assert score(run, tmp_path / "run") > 80
 
 
+@pytest.mark.slow
 def test_weighted_episodes_find_the_expert_in_mixed_data(tmp_path: Path) -> None:
     """5 % of the episodes are the controller's: drawn evenly they are not seen, drawn by advantage they are nearly all."""
     even, weighted = (

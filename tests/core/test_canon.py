@@ -134,6 +134,7 @@ def test_canonical_json_reads_back(value: object) -> None:
     assert json.loads(canonical(value)) == plain(value)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=5), st.randoms())
 def test_order_of_insertion_does_not_matter(value: dict[str, object], rng: object) -> None:
     items = list(value.items())

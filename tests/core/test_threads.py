@@ -32,6 +32,7 @@ machine.calm()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "spins"), [(FIRST, False), (LATE, True)])
 def test_what_openmp_was_told(code, spins):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OMP_")} | {"OMP_DISPLAY_ENV": "VERBOSE"}

@@ -25,6 +25,7 @@ def test_items_in_disguise_are_found_and_no_other_prompt_is(variants: bool):
     assert found == set(range(len(mine)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("template", range(10))
 def test_items_of_a_file_in_one_template_are_found_behind_others(template: int):
     items = [TEMPLATES[template].replace("QQ", item) for item in ITEMS]

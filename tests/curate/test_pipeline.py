@@ -296,6 +296,7 @@ def killed_everywhere(folder: Path, count: int, moments: Sequence[int] | None) -
         assert not (folder / out / ".work").exists()
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_is_byte_identical(tmp_path: Path) -> None:
     killed_everywhere(tmp_path, 20, (0, 11))
 

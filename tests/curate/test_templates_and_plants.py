@@ -49,6 +49,7 @@ def test_rows_of_ten_templates_hold_no_items_of_the_same_templates_and_planted_o
         assert all(set(hits[at]) == {at} for at in hits), "and nothing else is"
 
 
+@pytest.mark.slow
 def test_curation_keeps_rows_that_share_a_template_and_drops_what_repeats(tmp_path: Path) -> None:
     rows = [{"prompt": p, "n": i} for i, (p, _) in enumerate(in_templates())]
     items = [p for p, _ in in_templates(60, seed=7, but=[t for _, t in in_templates()])]

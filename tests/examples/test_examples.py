@@ -53,6 +53,7 @@ def words_for(name: str, folder: Path) -> list[str]:
     return [*words, "--to", str(folder / "out")] if name == "hub_model_lora" else words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_the_example_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

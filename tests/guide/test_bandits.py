@@ -39,6 +39,7 @@ def standing(value: Sequence[float], count: Sequence[int], recent: Sequence[tupl
     return Standing(cells, values, zeros, zeros.astype(np.int64), values, np.array(count), tuple(recent) or ((),) * n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [
@@ -150,6 +151,7 @@ def test_exp3_divides_by_the_probability_of_the_draw() -> None:
     assert book.standing.success[0] == pytest.approx(0.075)  # success is averaged as ever
 
 
+@pytest.mark.slow
 def test_exp3_estimates_all_cells_alike_however_the_draws_lean() -> None:
     """Cells of equal gain, one drawn nine times as often: per draw both gain as much, where the plain sums differ ninefold."""
     book = Exp3(gamma=0.2).build({"a": (1,), "b": (1,)}, seed=3)

@@ -28,6 +28,7 @@ def group(arm: str, level: int, *values: float | Score) -> Group:
     return graded_group(task(arm, level), values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [Uniform(), SuccessVariance(), SuccessVariance(floor=0.01, decay=0.0, prior=1.0)])
 @pytest.mark.parametrize("arms", [ARMS, {"one": (1,)}, {"a": tuple(range(1, 9)), "b": (1, 2)}])
 def test_curricula_keep_their_laws(spec: Uniform | SuccessVariance, arms: dict[str, tuple[int, ...]]) -> None:

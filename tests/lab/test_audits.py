@@ -126,6 +126,7 @@ def fake(group: str, name: str, **changed: object) -> dict[str, object]:
     return summary(found) | kept | {"key": f"{group}-{name}", "name": name} | changed
 
 
+@pytest.mark.slow
 def test_the_page() -> None:
     lax, fuzzed = fake("assay", "exact"), fuzz(ExactMatch(), [(task_and_rollout("4", "")[0], "4")], 20)
     fuzz_record = {
@@ -159,6 +160,7 @@ def test_the_page() -> None:
     assert page._seconds(2.0) == "2.00 s" and page._seconds(2e-3) == "2 ms" and page._seconds(2e-6) == "2 µs"
 
 
+@pytest.mark.slow
 def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from evidence import __main__
 

@@ -116,6 +116,7 @@ class Broken:
         return SOURCE.verifier()(task, rollout)
 
 
+@pytest.mark.slow
 def test_answers_without_a_verdict_are_said(run):
     probe = MembershipProbe(model=run, **ASKED)
     found = membership(probe, SEEN[:4], FRESH[:4], SOURCE.verifier(), Broken(3))
@@ -124,6 +125,7 @@ def test_answers_without_a_verdict_are_said(run):
         membership(probe, SEEN[:4], FRESH[:4], Broken(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["gpt2", "gemma2", "an adapter"])
 def test_any_model_is_asked(family, tmp_path):
     model = hub_model("gemma2" if family == "an adapter" else family)

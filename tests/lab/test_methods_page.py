@@ -56,6 +56,7 @@ def test_tables_name_methods_alone() -> None:
     assert {*COLUMNS, *COMPOSERS} <= set(BROUGHT)
 
 
+@pytest.mark.slow
 def test_what_the_page_says_is_brought_is_in_the_cell() -> None:
     brought = {n for n in methods() if n != "nll" and _brings(method_cell(n, 0).run.stages[0])}
     assert brought == set(BROUGHT)
@@ -215,6 +216,7 @@ def test_a_control_that_trains_and_a_cell_that_breaks_fail_the_study(
     assert ", 1 broke." in page
 
 
+@pytest.mark.slow
 def test_cells_of_the_page_that_are_not_on_this_machine_keep_its_numbers(
     made: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,7 @@ def change(work: Path, kind: str, **changes: Any) -> None:
     write_json(work / f"{kind}.json", read_json(work / f"{kind}.json") | changes)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_was_measured(work: Path, tmp_path: Path) -> None:
     assert STUDIES["scale"](tmp_path) == []
     page = (tmp_path / "scale.md").read_text(encoding="utf-8")
@@ -167,6 +168,7 @@ def test_the_page_says_what_was_measured(work: Path, tmp_path: Path) -> None:
     assert set(read_json(tmp_path / "scale.json")) == set(scale_page.KINDS)
 
 
+@pytest.mark.slow
 def test_what_is_not_as_it_should_be_is_said(work: Path, tmp_path: Path) -> None:
     change(work, "memory", held=[asdict(h) for h in stairs(10_000, per_step=2000.0, files=9)])
     change(work, "together", digests={"seed-0": "aa", "seed-1": "cc"})
@@ -179,6 +181,7 @@ def test_what_is_not_as_it_should_be_is_said(work: Path, tmp_path: Path) -> None
     assert "Not so: " in (tmp_path / "scale.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_measured_in_a_process_of_its_own(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there is read; a process that fails is quoted, and nothing is taken for measured."""
     before = (work / "apart.json").read_bytes()

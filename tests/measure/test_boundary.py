@@ -53,6 +53,7 @@ def test_rates_are_expectations_over_all_choices_of_rollouts() -> None:
     assert found.shrinkage.floor == pytest.approx(sum(crossed) / (len(before) - sum(miss)))
 
 
+@pytest.mark.slow
 def test_a_model_that_learned_nothing_shows_the_floor() -> None:
     """Two draws of one model: the rates of the second lie at the floor that the first alone predicts."""
     rng = np.random.default_rng(0)

@@ -215,12 +215,14 @@ def test_report_needs_nothing_from_elsewhere(healthy: tuple[Path, str, Checker])
         assert marker not in page
 
 
+@pytest.mark.slow
 def test_report_is_a_function_of_the_folder(run_folder: Make) -> None:
     folder = run_folder(last=60)
     (folder / "metrics.jsonl").unlink()
     assert written(folder)[0] == written(folder)[0]
 
 
+@pytest.mark.slow
 def test_report_of_a_collapsed_run_says_so(run_folder: Make) -> None:
     _, found = written(finished(run_folder("collapsed")))
     for said in (
@@ -234,6 +236,7 @@ def test_report_of_a_collapsed_run_says_so(run_folder: Make) -> None:
         assert said in found.text, said
 
 
+@pytest.mark.slow
 def test_report_of_a_run_killed_early(run_folder: Make) -> None:
     folder = run_folder(last=33)
     metrics = folder / "metrics.jsonl"
@@ -276,6 +279,7 @@ def test_evaluation_items_among_training_prompts_are_a_line_or_a_red_banner(run_
     assert f"CONTAMINATED: {said}. Held-out accuracies may be memory" in found.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["run.toml", "versions.json", "metrics.jsonl", "evals.jsonl", "rollouts.jsonl", "events.jsonl"])
 def test_any_single_file_is_enough(run_folder: Make, kept: str) -> None:
     folder = run_folder(last=70)

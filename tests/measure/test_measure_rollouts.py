@@ -162,6 +162,7 @@ def test_the_page_holds_rollouts_and_items_and_loads_nothing(folder: Path) -> No
     assert "1 became right, 1 became wrong, 1 stayed right and 1 wrong" in page
 
 
+@pytest.mark.slow
 def test_the_report_links_to_the_page(run_folder: Make) -> None:
     old = run_folder(last=60)
     write_report(old)

@@ -409,6 +409,7 @@ def test_wandb_online_gets_what_its_server_does_not_have(run: Path, monkeypatch:
     assert again.told[3:] == [(f"report-{state.id}", "report"), "report.html", ("finish", 0)]
 
 
+@pytest.mark.slow
 @needs_wandb
 def test_wandb_offline_is_one_run_that_has_each_step_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the library itself was told, and what it says of its run; its files cannot be read by public calls."""

@@ -41,6 +41,7 @@ def test_a_finding_names_its_section() -> None:
     assert str(found) == "note: All is solved. Stop. (docs/not_learning.md#nosignal)"
 
 
+@pytest.mark.slow
 def test_findings_have_their_place_in_the_report(run_folder: Callable[..., Path]) -> None:
     folder = run_folder("collapsed")
     page = write_report(folder).read_text(encoding="utf-8")
@@ -48,6 +49,7 @@ def test_findings_have_their_place_in_the_report(run_folder: Callable[..., Path]
     assert found and all(f.page in page for f in found)
 
 
+@pytest.mark.slow
 def test_the_report_explains_the_words_that_it_uses(run_folder: Callable[..., Path]) -> None:
     page = write_report(run_folder(last=60)).read_text(encoding="utf-8")
     explained = re.findall(r"<dt>([^<]*)</dt><dd>", page.partition('<dl class="words">')[2])

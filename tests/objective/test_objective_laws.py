@@ -128,6 +128,7 @@ def test_named_methods_on_more_batches(name: str) -> None:
     check_objective(NAMED[name], range(1, 12))
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(compositions, st.integers(0, 10**6))
 def test_random_compositions(objective: Objective, seed: int) -> None:

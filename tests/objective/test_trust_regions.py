@@ -137,6 +137,7 @@ def test_on_policy_the_weight_is_one(trust: TrustRegion, closed: Weight) -> None
     assert closed(1.0, np.ones(1), np.array([0.5]), 0.5)[0] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trust", "closed"), REGIONS, ids=IDS)
 def test_regions_keep_the_laws(trust: TrustRegion, closed: Weight) -> None:
     for level in ("token", "sequence_mean"):

@@ -104,6 +104,7 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", STARTS)
 def test_a_command_loads_what_it_needs(command: str, tmp_path: Path) -> None:
     done = subprocess.run(

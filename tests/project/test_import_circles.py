@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 SOURCES = Path(__file__).parents[2] / "src"
 MODULES = {
@@ -50,5 +51,6 @@ def test_a_circle_is_found_wherever_the_import_stands() -> None:
     assert circles(typed) == []
 
 
+@pytest.mark.slow
 def test_there_is_none() -> None:
     assert circles({name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}) == []

@@ -65,6 +65,7 @@ print(json.dumps(found))
     assert fresh(code) == []
 
 
+@pytest.mark.slow
 def test_no_module_outside_runtime_loads_torch() -> None:
     code = """
 import importlib, json, pkgutil, sys
@@ -134,6 +135,7 @@ def loaded_by(*words: str) -> set[str]:
     return set(fresh(QUIET + call + "print(json.dumps(sorted(sys.modules)))"))
 
 
+@pytest.mark.slow
 def test_commands_load_what_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path))
     for words in (("methods",), ("verify", "list"), ("tasks", "list")):

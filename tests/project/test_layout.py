@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
 CODE = [
@@ -145,6 +147,7 @@ def concrete() -> set[str]:
     return derived(trees(SOURCES / "assay" / "train"), "Stage") | engines(runtime) | derived(runtime, "RunningBatch")
 
 
+@pytest.mark.slow
 def test_train_asks_no_stage_and_no_engine_what_it_is() -> None:
     named = concrete()
     assert {"Reinforce", "WarmUp", "Imitate", "Prefer", "NativeEngine", "TransformersEngine", "VllmEngine"} <= named

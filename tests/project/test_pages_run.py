@@ -359,6 +359,7 @@ def check_program(words: list[str]) -> None:
 # ---- the pages ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_of_the_page_runs(page: str, folder: Path) -> None:
     found = blocks(ROOT / page)

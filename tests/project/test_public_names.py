@@ -50,6 +50,7 @@ def has_own_docstring(value: object) -> bool:
     return bool((inspect.getdoc(value) or "").strip())
 
 
+@pytest.mark.slow
 def test_every_public_module_declares_its_names() -> None:
     assert [p.relative_to(ROOT).as_posix() for p in MODULES if public(p) and declared(p) is None] == []
 

@@ -34,6 +34,7 @@ def test_without_a_start_no_group_has_a_signal(recipes: dict[str, Any], tmp_path
     assert signals == [0.0, 0.0] and done.accuracy == 0.0
 
 
+@pytest.mark.slow
 def test_a_few_worked_rows_are_a_start_that_rl_improves(recipes: dict[str, Any], tmp_path: Path) -> None:
     done = train(recipes["with_a_start"](), tmp_path / "run", progress=False)
     greedy = {x.step: x.metrics["eval/greedy/all"] for x in read_metrics(done.folder) if "eval/greedy/all" in x.metrics}

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 HANGS = """
 import threading
 
@@ -18,6 +20,7 @@ def test_after_it():
 OPTIONS = ("-o", "timeout=1", "-o", "timeout_method=signal")
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_fails_with_its_stack_and_the_next_one_runs(tmp_path):
     (tmp_path / "test_hangs.py").write_text(HANGS)
     done = subprocess.run(

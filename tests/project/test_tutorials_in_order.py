@@ -43,6 +43,7 @@ def no_base(run: Run, folder: Path) -> Path:
     raise AssertionError(f"{run.name} in {folder}: a folder needs no base")
 
 
+@pytest.mark.slow
 def test_what_trains_on_a_folder_trains_on_that_of_the_page_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     trained: list[str] = []

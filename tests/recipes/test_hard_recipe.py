@@ -37,6 +37,7 @@ def test_the_arms_differ_in_help_alone() -> None:
         hard_cell("pope-nothing", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["other", "shuffled"])
 def test_a_wrong_solution_leaves_the_verifier_right(how: str) -> None:
     source = OtherSolutions(source=SortDigits(), how=how)

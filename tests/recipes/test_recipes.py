@@ -84,6 +84,7 @@ def test_the_objectives_compile_for_their_stage(name: str) -> None:
         assert plan.forwards == ()  # one update per batch and no divergence: the gradient pass is the only one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_explained_without_running(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

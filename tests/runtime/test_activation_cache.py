@@ -149,6 +149,7 @@ SIZES = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     shape=SIZES,
@@ -249,6 +250,7 @@ def test_blocks_with_a_row_that_nobody_sampled_are_computed(decoder):
     assert recalled(decoder, [*rows, *strange], engine.activation_cache)[0] < whole[0]
 
 
+@pytest.mark.slow
 def test_every_token_that_is_read_counts_and_no_other(decoder):
     engine = engine_of(decoder)
     (row,) = sampled(engine, [request(0, [5, 6, 7, 8], max_new_tokens=20)])
@@ -438,6 +440,7 @@ def test_what_does_not_fit_is_computed(decoder):
         assert recalled(decoder, rows[1:], engine.activation_cache)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 def test_as_many_are_left_as_fit(decoder, threads):
     engine, requests = engine_of(decoder), posed(12, 4)

@@ -199,6 +199,7 @@ def test_settings_that_check_nothing_are_refused() -> None:
         check_engine(fake(context=20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [Native(), Native(kernel=False), InProcess()], ids=["native", "native, PyTorch", "in process"])
 def test_the_engines_of_a_run_keep_the_contract(spec: Any) -> None:
     model = random_model("qwen3", SIZES) if isinstance(spec, InProcess) else init_model(SHAPE, char_tokenizer("abcdefgh"), seed=0)

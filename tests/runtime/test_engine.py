@@ -64,6 +64,7 @@ async def turns(engine, steps):
 # ---- tokens ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -80,6 +81,7 @@ def test_same_tokens_as_an_independent_sampler_on_transformers_logits(tmp_path, 
     assert compared > 60  # nearly all: uniforms within 1e-5 of an edge are rare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampling",
     [{"top_k": 3}, {"top_p": 0.7}, {"top_k": 5, "top_p": 0.5, "temperature": 1.7}, {"temperature": 0.3}, {"min_p": 0.2}],

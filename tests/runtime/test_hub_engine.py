@@ -44,6 +44,7 @@ def served(request):
     return module, TransformersEngine(module, CONTEXT, max_batch=4)
 
 
+@pytest.mark.slow
 def test_log_probabilities_are_those_of_a_plain_pass(served):
     """Ten requests of many lengths over four slots: rows join midway, leave, move, and go beyond the windows."""
     module, engine = served
@@ -54,6 +55,7 @@ def test_log_probabilities_are_those_of_a_plain_pass(served):
     assert len({c.ids.tobytes() for c in done}) == len(done)
 
 
+@pytest.mark.slow
 def test_a_request_gives_the_same_tokens_alone_among_others_and_cut_in_two(served):
     _, engine = served
     requests = ragged(6, first=50)
@@ -82,6 +84,7 @@ def test_a_request_gives_the_same_tokens_alone_among_others_and_cut_in_two(serve
     assert [*part.ids, *run(engine, [rest])[0].ids] == together[2].ids.tolist()
 
 
+@pytest.mark.slow
 def test_greedy_is_generate(served):
     module, engine = served
     for r, c in zip(some := ragged(4, temperature=0.0, max_new_tokens=14), run(engine, some), strict=True):

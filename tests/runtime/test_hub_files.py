@@ -35,6 +35,7 @@ def trained(model, adapter):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_transformers_loads_what_assay_saves_and_the_reverse(family, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -177,6 +178,7 @@ def test_bad_adapters_are_named(tmp_path, changes, error, words):
         load_model(path.parent)
 
 
+@pytest.mark.slow
 def test_missing_and_damaged_files_are_named(tmp_path):
     save_model(trained(hub_model("gpt2"), LORA).model(), tmp_path / "m")
     for name, said in (

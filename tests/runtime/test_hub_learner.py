@@ -41,6 +41,7 @@ def plain_logp(model, row, module=None):
     return torch.log_softmax(logits, 1).gather(1, torch.from_numpy(row[1:].astype(np.int64))[:, None])[:, 0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concatenate", [True, False])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_log_probabilities_are_those_of_transformers(family, concatenate):

@@ -26,6 +26,7 @@ def trained(settings, steps=3):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [ADAMW, MUON, replace(ADAMW, precision="bf16"), replace(ADAMW, optimizer=AdamW(weight_decay=0.1))]
 )

@@ -553,6 +553,7 @@ def test_a_checkpoint_without_heads_is_refused(tmp_path):
         trained().load(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["heads", "heads_optimizer"])
 @pytest.mark.parametrize("how", ["missing", "unknown", "shape", "file"])
 def test_foreign_tensors_of_heads_are_refused_and_change_nothing(part, how, saved, tmp_path):

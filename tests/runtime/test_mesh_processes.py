@@ -22,6 +22,7 @@ from assay.runtime.learner.learner import TorchLearner
 from assay.train.mismatch import TokenObserver
 
 
+@pytest.mark.slow
 def test_a_learner_of_processes_lives_until_one_is_lost() -> None:
     """In a process of its own: PyTorch remembers which rank a process was, and what that forks inherits it."""
     process = get_context("fork").Process(target=lived)

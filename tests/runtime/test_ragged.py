@@ -95,6 +95,7 @@ def learned(family, settings=PLAIN):
     return made, metrics, made.gradient.buffer.clone()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["qwen3", "mistral", "gemma3", "gpt2"])
 def test_gradients_are_those_of_rectangles(family, there, monkeypatch):
     """Shared key heads, windows that begin at the same token, another scale: in bfloat16 up to its rounding."""

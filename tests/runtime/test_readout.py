@@ -184,6 +184,7 @@ def peak(compute):
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stat", [FullEntropy(), FullKl("ref"), Jsd("ref"), FDivergence("ref"), SupportLogp(support=MinP())], ids=repr
 )

@@ -91,6 +91,7 @@ def test_the_engine_tells_of_every_position_that_the_learner_computes(family: st
     np.testing.assert_array_equal(row.columns["routed_experts"].values, same.columns["routed_experts"].values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", MIXTURES)
 def test_replay_in_float32_changes_nothing(family: str) -> None:
     batch, _ = sampled(family, "float32")
@@ -102,6 +103,7 @@ def test_replay_in_float32_changes_nothing(family: str) -> None:
     np.testing.assert_allclose(replays.gradient.buffer.numpy(), plain.gradient.buffer.numpy(), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", MIXTURES)
 def test_replay_brings_a_bfloat16_engine_nearer_and_teaches_the_gates(family: str) -> None:
     batch, _ = sampled(family, "bfloat16", 16)
@@ -119,6 +121,7 @@ def test_replay_brings_a_bfloat16_engine_nearer_and_teaches_the_gates(family: st
         assert replays.parameters[name].grad.abs().max() > 1e-4 and not torch.equal(before[name], replays.parameters[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_wrong_routing_is_obeyed_the_same_in_both_directions(checkpointing: bool) -> None:
     """Experts turned round: other log-probabilities; the gradient is that of the same routing, layers computed twice or once."""

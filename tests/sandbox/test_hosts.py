@@ -72,6 +72,7 @@ def test_without_namespaces_landlock_holds():
     assert by_name(found)["strong"]["why"].startswith("not granted: OSError: [Errno 38]")
 
 
+@pytest.mark.slow
 def test_with_neither_programs_are_refused():
     done, found = without(UNSHARE, *LANDLOCK)
     assert (done.returncode, found["isolation"]) == (1, None)

@@ -321,6 +321,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forked", [False, True])
 @pytest.mark.parametrize("level", ["strong", "landlock"])
 def test_nothing_survives_a_kill_of_the_program(level, forked, tmp_path):

@@ -32,6 +32,7 @@ def test_names_stay_and_a_last_expression_is_shown(sandbox):
         assert scope.starts == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "limits", "status"),
     [
@@ -52,6 +53,7 @@ def test_a_turn_that_ends_the_interpreter_says_that_names_are_lost(sandbox, code
         assert scope.starts == 2
 
 
+@pytest.mark.slow
 def test_time_counts_per_turn(sandbox):
     with sandbox.scope(Limits(cpu=0.4, wall=30.0)) as scope:
         burn = "import time\nend = time.process_time() + 0.25\nwhile time.process_time() < end: pass"

@@ -30,6 +30,7 @@ def said(source: Bills, actions: list[str], level: int = 2) -> list[tuple[str, b
     return asyncio.run(play())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["marks", "calls"])
 def test_it_is_a_family(form: Any) -> None:
     source = Bills(levels=(1, 2), form=form)

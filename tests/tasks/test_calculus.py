@@ -51,6 +51,7 @@ def by_sympy(arm: str, f: dict[str, Any]) -> Any:
             return sympy.expand(expanded).coeff(X, f["power"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", SOURCE.arms())
 def test_agrees_with_sympy(arm: str) -> None:
     for level in SOURCE.arms()[arm]:

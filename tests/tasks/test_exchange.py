@@ -253,6 +253,7 @@ def test_a_taskset_yields_the_familys_tasks_without_answers() -> None:
         asyncio.run(tasks[0].correct(reply("1")))
 
 
+@pytest.mark.slow
 def test_all_rows_are_loaded_unless_a_number_is_asked_for(tmp_path: Path) -> None:
     rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "level": 1 + (n >= 5)} for n in range(40)]
     (tmp_path / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))

@@ -39,6 +39,7 @@ RUN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_tests_run_and_pay_only_what_passes(name: str) -> None:
     row = imported(RUN[name])

@@ -61,6 +61,7 @@ def test_an_audit_of_a_family_finds_what_accepts_all_that_contains_the_answer() 
     assert lines["near"].failed < lines["near"].of and lines["others"].failed == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_said_to_have_passed_what_was_not_tried() -> None:
     found = audited(Problems(name="eggs", problems=(Several(),)))
     assert found.passed and found.verdict.startswith("passed what was tried. Not tried: near misses, other items, hedges")
@@ -70,6 +71,7 @@ def test_nothing_is_said_to_have_passed_what_was_not_tried() -> None:
     assert audited(Problems(name="grid", problems=(Grid(),))).verdict == "passed"
 
 
+@pytest.mark.slow
 def test_the_check_of_a_family_finds_it_too() -> None:
     with pytest.raises(ContractError, match=r"scores 1 as '\d+ eggs' alone does: its verifier accepts what contains"):
         check_task_source(eggs(), n=2)

@@ -95,6 +95,7 @@ def run_on(source: Any) -> Run:
     return Run(model=Scratch(), tasks=source, stages=(stage,))
 
 
+@pytest.mark.slow
 def test_the_check_takes_partial_credit_and_says_what_is_learned_from() -> None:
     name = "partial credit: training learns from 'reward', evaluations count 'correct'"
     assert name in check_task_source(clocks(Parts()), n=4).passed
@@ -104,6 +105,7 @@ def test_the_check_takes_partial_credit_and_says_what_is_learned_from() -> None:
     assert any("learns from 'correct', and 'reward' is only reported" in line for line in report.skipped)
 
 
+@pytest.mark.slow
 def test_the_check_refuses_a_reward_as_high_for_a_wrong_answer() -> None:
     with pytest.raises(ContractError, match=r"has the reward 1, and the oracle's 1: training learns from 'reward'"):
         check_task_source(clocks(Generous()), n=4)

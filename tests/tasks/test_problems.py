@@ -49,6 +49,7 @@ class Echo(Problem):
 ECHO = Problems(name="echo", problems=(Echo(), Echo(name="echo/other")))
 
 
+@pytest.mark.slow
 def test_the_contract_holds_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
     for form in Form:
         report = check_task_source(replace(ECHO, form=form), n=12)

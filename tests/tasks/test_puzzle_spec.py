@@ -40,6 +40,7 @@ SUMS = {"s": "a + b", "d": "a - b"}
 SHORT = {"x": [0, 9], "y": [0, 9]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["farm", "queue"])
 def test_the_files_of_the_documentation_keep_the_contract(name: str) -> None:
     source = puzzle_from(FILES / f"{name}.toml")
@@ -122,6 +123,7 @@ def test_a_table_of_answers() -> None:
     assert puzzle_source(spec).verifier()(task, rollout_of(task, task.private["solution"])).primary == 1.0
 
 
+@pytest.mark.slow
 def test_draws_without_one_answer_are_refused_within_a_bound() -> None:
     twice = Spec(**{**SMALL, "constraints": ("x + y == s",)})
     with pytest.raises(

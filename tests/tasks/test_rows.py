@@ -23,6 +23,7 @@ def one(prompt: str, completion: str, row: dict[str, object]) -> float:
     return float(completion == row["answer"])
 
 
+@pytest.mark.slow
 def test_rows_keep_the_contract() -> None:
     assert check_task_source(Rows(SUMS, reward=one), n=8).skipped == ()
 

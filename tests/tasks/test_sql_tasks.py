@@ -61,6 +61,7 @@ def test_the_mutants_of_a_small_query() -> None:
     assert {m.sql().split(" t ")[1].split()[0] for m in mutants(both)} == {"INTERSECT", "EXCEPT"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("problem", SQL.problems, ids=lambda p: p.name)
 def test_wrong_queries_are_told(problem: Question) -> None:
     """Few questions keep a mutant that no set of rows tells; of the others each mutant scores 0."""

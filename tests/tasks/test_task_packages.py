@@ -70,6 +70,7 @@ def run_assay(folder: Path, *commands: list[str]) -> list[str]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_know_the_package(package: Path) -> None:
     commands = re.findall(r"^    assay (tasks (?:show|check|sample) lists.*)$", PAGE, re.MULTILINE)
     explain = ["explain", *recipe_words()[0]]

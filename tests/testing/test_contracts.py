@@ -319,11 +319,13 @@ class Nothing(Several):
         return (Nothing, (self.second,))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_interpreter")
 def test_equal_empty_lists_are_no_different_answers() -> None:
     assert "another task's answer is wrong" not in check_task_source(Nothing(""), n=4, constant=1.0).passed
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_interpreter")
 def test_lists_of_right_answers_are_compared_where_they_share_none() -> None:
     compared = "another task's answer is wrong"

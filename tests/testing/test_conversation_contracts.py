@@ -104,6 +104,7 @@ def test_a_token_that_is_trained_twice_or_never_is_found() -> None:
 # ---- samplers ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [

@@ -96,6 +96,7 @@ def test_a_run_of_several_stages_with_replay(tmp_path: Path, counted: Counter[st
     assert 0 < recalled < nodes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"epochs": 2}, {"minibatches": 2}, {"epochs": 2, "minibatches": 2}])
 def test_of_several_updates_the_first_recalls(tmp_path: Path, counted: Counter[str], changes: dict[str, int]) -> None:
     recalled, nodes = both(coins(**changes), tmp_path, counted)

@@ -139,6 +139,7 @@ def run_of(objective: Objective, learner: LearnerSettings, folder: Path, **chang
     return replace(run, evaluation=Evaluation(every=0, per_level=2, final_per_level=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_SETTINGS)
 def test_a_method_that_reads_an_anchor_trains_by_settings_alone(name: str, tmp_path: Path) -> None:
     run = run_of(*BY_SETTINGS[name], tmp_path)

@@ -84,6 +84,7 @@ def test_a_run_with_levels_by_arm_is_written_read_and_changed() -> None:
     assert shorter == replace(whole, stages=(replace(whole.stages[0], steps=2), whole.stages[1]))
 
 
+@pytest.mark.slow
 def test_each_stage_takes_its_own_arms_and_the_report_tells_them_apart(tmp_path: Path) -> None:
     folder = train(run(), tmp_path / "run").folder
     lines = [json.loads(x)["metrics"] for x in (folder / "metrics.jsonl").read_text().splitlines()]

@@ -97,6 +97,7 @@ EQUAL: dict[str, Callable[[], Run]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EQUAL)
 def test_at_age_0_a_run_ends_as_in_one_process(name: str, tmp_path: Path) -> None:
     run = EQUAL[name]()
@@ -108,6 +109,7 @@ def test_at_age_0_a_run_ends_as_in_one_process(name: str, tmp_path: Path) -> Non
 # ---- ages ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["wait", "continue", "drop"])
 def test_nothing_is_older_than_promised_and_the_log_replays_to_the_same_digest(policy: str, tmp_path: Path) -> None:
     run = asynchronously(only_rl(steps=8), eta=2, policy=policy)
@@ -129,6 +131,7 @@ def test_rounds_of_a_guidance_are_sampled_in_the_step_that_asks_for_them_and_rep
     assert replay_run(tmp_path / "run").equal
 
 
+@pytest.mark.slow
 def test_an_adapter_is_what_samplers_get(tmp_path: Path) -> None:
     run = coin_toss(only_rl(steps=3, learner=LearnerSettings(adapter=Lora(rank=2), optimizer=AdamW(lr=1e-2))))
     train(asynchronously(run, samplers=1, eta=0), tmp_path / "run", progress=False)
@@ -170,6 +173,7 @@ def faulty(spawner: ThreadSpawner, fault: str) -> None:
     spawner.back = back
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", ["sent twice", "lost, and its sampler with it", "answered after it was given up", "served other weights"]
 )
@@ -353,6 +357,7 @@ class OutageAfter(Callback):
             self.outage.touch()
 
 
+@pytest.mark.slow
 def test_groups_that_could_not_be_scored_wait_for_the_resumed_run(tmp_path: Path) -> None:
     outage = tmp_path / "outage"
     rows = [{"prompt": f"{a}+{a}=", "answer": str(2 * a)} for a in range(8)]
@@ -400,6 +405,7 @@ class Unsendable(Thought):
         return object()
 
 
+@pytest.mark.slow
 def test_tasks_that_cannot_be_sent_are_not_needed_without_environments(tmp_path: Path) -> None:
     rows = [{"prompt": f"{a}+{a}=", "answer": str(2 * a)} for a in range(8)]
     run = on_rows(rows, lambda prompt, completion, row: 1.0, model=tiny().model, steps=2, groups=2, group_size=2)

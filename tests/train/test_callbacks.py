@@ -89,6 +89,7 @@ def test_a_callback_hears_everything_and_changes_nothing(tmp_path: Path, digest:
     assert heard.checkpoints == [(0, True), (2, True), (2, True), (6, True), (8, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "step"), [("on_step", 3), ("on_evaluation", 2), ("on_checkpoint", 6), ("on_checkpoint", 0)])
 def test_a_callback_that_fails_stops_the_run_and_loses_nothing(tmp_path: Path, digest: str, method: str, step: int) -> None:
     heard = Recorder()

@@ -142,6 +142,7 @@ def finding(folder: Path) -> Finding | None:
     )
 
 
+@pytest.mark.slow
 def test_a_reward_that_can_be_hacked_is_told(tmp_path: Path) -> None:
     hackable = Rewarded(source=SORT, scorer=FormatOnly(SORT.verifier()))  # pays for the right number of digits
     train(after_warm_up(40, tasks=hackable, check=IndependentCheck(verifier=ExactMatch(), share=0.5)), tmp_path / "run")

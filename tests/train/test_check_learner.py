@@ -44,6 +44,7 @@ KINDS: dict[str, Callable[[], Learner]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_learners_keep_the_contract(kind: str) -> None:
     report = check_learner(KINDS[kind], 16)

@@ -31,6 +31,7 @@ PAIRS = [{"prompt": r["prompt"], "chosen": r["completion"], "rejected": "0"} for
 TEXTS = [{"text": f"{r['prompt']}{r['completion']}."} for r in ROWS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "bad"),
     [
@@ -184,11 +185,13 @@ class Forgetful(Noise):
         object.__setattr__(self, "size", self.size + 1)
 
 
+@pytest.mark.slow
 def test_a_healthy_stage_of_a_few_lines_passes() -> None:
     assert len(check_stage(Noise(), tasks=TASKS).passed) == 6
     assert check_stage(Careful(), tasks=TASKS, bad=[Careful(word="bad")]).subject == "stage Careful"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "finding"),
     [
@@ -207,6 +210,7 @@ def test_planted_faults_are_caught(stage: Any, finding: str) -> None:
         check_stage(stage, tasks=TASKS)
 
 
+@pytest.mark.slow
 def test_bad_input_that_is_taken_is_caught() -> None:
     with pytest.raises(ContractError, match=r"takes Trusting.*word='bad'"):
         check_stage(Trusting(), tasks=TASKS, bad=[Trusting(word="bad")])

@@ -162,6 +162,7 @@ def test_builtin_parts_are_told_by_versions() -> None:
 # ---- a run ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_edited_reward_is_refused_and_told(project: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(judged_by(project(plain).reward), folder)
@@ -179,6 +180,7 @@ def test_an_edited_reward_is_refused_and_told(project: Any, tmp_path: Path) -> N
     assert resume(folder, steps=5).step == 5  # what it was gone on with is what counts from then on
 
 
+@pytest.mark.slow
 def test_folders_that_do_not_say_are_gone_on_with(project: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(judged_by(project(plain).reward), folder)

@@ -132,6 +132,7 @@ def test_a_refill_draws_until_enough_are_kept_cuts_the_rest_and_observes_all(mon
     assert sum(o.kept for o in seen[0]) == 6 <= sum(o.group.informative for o in seen[0])
 
 
+@pytest.mark.slow
 def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
     never = replace(
         only_rl(groups=3, filter=Mixed(), refill=Refill(rounds=2)), tasks=Rewarded(source=only_rl().tasks, scorer=FullMarks())
@@ -147,6 +148,7 @@ def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
     assert kind == "refill" and "after 2 rounds 0 of 6 groups passed Mixed()" in said
 
 
+@pytest.mark.slow
 def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> None:
     run = only_rl(groups=3, filter=SuccessWindow(low=0.4, high=0.6), refill=Refill(rounds=2, short="stop"))
     run = replace(run, tasks=Rewarded(source=run.tasks, scorer=FullMarks()))

@@ -57,6 +57,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dvao", *(pytest.param(n, marks=pytest.mark.evidence) for n in list(SETTINGS)[1:])])
 def test_it_trains_beside_a_control(name: str, tmp_path: Path) -> None:
     def gains(folder: str, lr: float) -> dict[str, float]:

@@ -76,6 +76,7 @@ def test_a_reader_sees_what_was_there_when_it_began_and_equal_rows_once(done: Pa
     assert not read_collected(done, 60)
 
 
+@pytest.mark.slow
 def test_right_or_wrong_rollouts_are_kept_so_many_of_a_prompt(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     wanted = (collect(keep="right", per_prompt=1, steps=1, group_size=8), collect(keep="wrong", per_prompt=2, steps=1))
@@ -133,6 +134,7 @@ def test_a_round_begins_from_the_first_weights_or_goes_on(tmp_path: Path) -> Non
     assert ends == {"first": True, "last": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [2, 5, 7])
 def test_a_cycle_that_was_killed_ends_like_one_that_was_not(step: int, tmp_path: Path, whole: str) -> None:
     def killed() -> None:

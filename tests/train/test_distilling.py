@@ -194,6 +194,7 @@ def fragile(prompt: str, completion: str, row: Any) -> float:
     return float(completion == "1")
 
 
+@pytest.mark.slow
 def test_answers_that_the_verifier_fails_on_are_not_wrong(tmp_path: Path) -> None:
     source = Rows([{"prompt": str(i), "answer": "1"} for i in range(30)], reward=fragile)
     made = distil(server(lambda talk, n: "12x"[n]), tasks=source, answers=3)

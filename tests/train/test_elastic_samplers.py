@@ -31,6 +31,7 @@ class Wants(Callback):
             time.sleep(1.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("eta", "policy"), [(0, "wait"), (2, "continue"), (2, "drop")])
 def test_samplers_join_and_leave_and_no_group_is_lost(
     eta: int,

@@ -98,6 +98,7 @@ def test_a_kill_between_latest_and_the_removal_of_old_checkpoints(reference: Ref
     assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 2
 
 
+@pytest.mark.slow
 def test_a_resume_leaves_nothing_half_written_and_nothing_from_its_own_future(reference: Reference, tmp_path: Path) -> None:
     digest, points = reference
     folder = tmp_path / "run"
@@ -146,6 +147,7 @@ def test_a_kill_during_the_cut_of_the_journals_changes_nothing(reference: Refere
     assert resumed(folder) == digest
 
 
+@pytest.mark.slow
 def test_a_base_in_the_cache_survives_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "whole"))
     log = tmp_path / "points.txt"

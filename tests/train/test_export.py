@@ -134,6 +134,7 @@ def test_an_adapter_is_added_or_stays_apart(adapted, tmp_path):
     assert again.adapter.settings == LORA
 
 
+@pytest.mark.slow
 def test_an_adapter_that_lies_alone_is_a_model(adapted, tmp_path):
     """Whose sizes and end token are its base's: sampled, explained, exported again; without its base it is nothing."""
     export(adapted, tmp_path / "adapter", form="adapter")

@@ -27,6 +27,7 @@ RUN = replace(
 )
 
 
+@pytest.mark.slow
 def test_what_was_passed_before_and_fails_now_is_forgotten(tmp_path: Path) -> None:
     def killed() -> None:
         at_named("renamed:step_0000062", lambda: os.kill(os.getpid(), signal.SIGKILL))

@@ -43,6 +43,7 @@ def named(**changes):
     return replace(run, stages=run.stages[1:], **changes)
 
 
+@pytest.mark.slow
 def test_a_run_knows_the_commit_that_it_began_with(home, tmp_path):
     assert train(named(), "run").finished
     assert f'path = "{NAME}@{COMMIT}"' in Path("run/run.toml").read_text()
@@ -124,6 +125,7 @@ def adapter_folder(home: Path, folder: Path, revision: str | None = None, base: 
     return folder
 
 
+@pytest.mark.slow
 def test_an_adapter_is_read_beside_a_base_that_the_cache_has(home, tmp_path):
     for revision in (None, "main", COMMIT):
         made = load_model(adapter_folder(home, tmp_path / "adapter", revision))
@@ -170,6 +172,7 @@ def test_the_base_of_an_adapter_is_no_adapter(home, tmp_path, monkeypatch):
             load_model(folder)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_an_adapter_of_the_hub_and_names_no_wrong_base(home, tmp_path):
     adapter_folder(home, cached(home / "hub", "model", "someone/adapter"), COMMIT)
     assert train(replace(named(), model=Folder("someone/adapter")), "run").finished

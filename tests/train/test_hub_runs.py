@@ -171,6 +171,7 @@ def test_a_run_that_replays_its_routing_goes_on_exactly(tmp_path):
     assert resumed(tmp_path / "killed") == whole
 
 
+@pytest.mark.slow
 def test_a_run_replays_its_routing(tmp_path):
     run = mixture_run(tmp_path / "base")
     train(run, tmp_path / "whole")

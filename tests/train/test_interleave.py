@@ -160,6 +160,7 @@ def test_a_policy_far_from_its_start_imitates_more() -> None:
 # ---- stages -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "imitate",
     [

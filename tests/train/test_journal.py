@@ -179,6 +179,7 @@ def test_damage_to_what_the_checkpoint_claims_cannot_pass_for_the_whole_run(tmp_
 # ---- lines that are gone ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["metrics", "evals", "rollouts"])
 def test_a_journal_that_lost_lines_is_told_on_the_screen_and_in_the_events(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -51,6 +51,7 @@ def reply(messages: list[Message]) -> str:
     return json.dumps({name: int({"seven": "7", "one": "1"}[name] in asked.split("\n\n")[1])})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scorer",
     [

@@ -17,6 +17,7 @@ from assay.train import Evaluation, Policy, Run, model_folder
 from assay.train.driver import train
 
 
+@pytest.mark.slow
 def test_the_best_model_is_kept_whatever_happens(tmp_path: Path) -> None:
     run = replace(tiny(warm=6, rl=2), evaluation=Evaluation(every=1, per_level=1, final_per_level=4))
     plain = trained(run, tmp_path / "plain")
@@ -44,6 +45,7 @@ def test_the_best_model_is_kept_whatever_happens(tmp_path: Path) -> None:
         model_folder(tmp_path / "plain" / "best")
 
 
+@pytest.mark.slow
 def test_as_many_checkpoints_are_kept_as_the_run_says_and_a_resume_is_exact(tmp_path: Path) -> None:
     warm = tiny(warm=6)
     run = replace(warm, stages=warm.stages[:1], evaluation=Evaluation(every=0, final_per_level=1), checkpoint_every=1)

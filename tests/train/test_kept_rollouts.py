@@ -165,6 +165,7 @@ def test_what_is_right_as_a_text() -> None:
 # ---- in a run ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_recording_changes_no_digest_and_a_resume_cuts_it(tmp_path: Path) -> None:
     run = tiny(warm=2, rl=6)
     quiet = train(replace(run, rollouts_kept=0), tmp_path / "quiet", progress=False)

@@ -56,6 +56,7 @@ def test_the_second_process_on_a_run_folder_is_refused_by_name(tmp_path: Path) -
     assert resume(folder).digest == digest_of(folder)
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_killed_process_holds_nobody(tmp_path: Path) -> None:
     def work() -> None:
         kill_at(60)

@@ -53,6 +53,7 @@ def held(learner: TorchLearner) -> tuple[int, int]:
     return learns + frozen, learns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=str)
 @pytest.mark.parametrize("family", ["qwen3", "gemma2"])
 def test_counts_of_a_folder_are_those_that_are_trained(family, adapter, tmp_path):

@@ -220,6 +220,7 @@ def test_a_run_ends_before_its_first_update(tmp_path: Path) -> None:
         resume(tmp_path / "run")  # nothing has changed
 
 
+@pytest.mark.slow
 def test_a_run_ends_behind_a_step_and_goes_on_with_another_bar(tmp_path: Path) -> None:
     """Nothing is lost: with the bar raised in run.toml it ends as one that was never stopped."""
     free = train(off(MismatchCheck(abort=1.0), since=2), tmp_path / "free")

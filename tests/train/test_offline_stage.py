@@ -128,6 +128,7 @@ def test_a_method_is_named() -> None:
         wire_run(learning(), {0: NamedMethod(method="grpo", settings={})})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [a_lol("reference_free"), r_gold()])
 def test_rewarded_answers_become_likelier_than_others(objective: Any) -> None:
     """Right answers are rewarded in one run and wrong ones in the other: each learns its own."""

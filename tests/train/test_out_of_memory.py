@@ -95,6 +95,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", CASES)
 def test_the_part_that_asked_is_named_with_what_would_help(part, tmp_path):
     limited(185 << 20, lambda: train(CASES[part], tmp_path / "run"), tmp_path / "told")

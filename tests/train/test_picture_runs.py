@@ -77,6 +77,7 @@ def test_rollouts_name_what_they_were_shown(whole: tuple[Path, str]) -> None:
     assert {m.digest for c in shown for m in c.media} <= KNOWN.keys()
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_same_digest(whole: tuple[Path, str], tmp_path: Path) -> None:
     stops = Stops(at=62)
     assert not train(seen(), tmp_path / "run", progress=False, callbacks=[stops]).finished

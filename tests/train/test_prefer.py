@@ -208,6 +208,7 @@ def objective_of(name: str) -> Objective:
 TAKEN = "aot apo bco copg cpl cpo direct_advantage discopop dpo exo f_dpo inpo ipo kto ld_dpo mpo nca orpo rso simpo sppo"
 
 
+@pytest.mark.slow
 def test_every_method_for_preferences_takes_a_step_and_all_others_are_refused() -> None:
     taken: list[str] = []
     for name in methods():

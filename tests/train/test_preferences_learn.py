@@ -145,6 +145,7 @@ def test_groups_that_the_policy_sampled_teach_it(tmp_path: Path, method: Any) ->
     assert abs(rise(online(tmp_path / "coin", method(), coin))) < 0.05
 
 
+@pytest.mark.slow
 def test_iterated_dpo_compares_each_round_with_the_one_before(tmp_path: Path) -> None:
     tasks = Rows([{"prompt": row["prompt"], "answer": row["rejected"]} for row in SORTED], test_share=0.2, reward=low)
     rounds = (reinforce(steps=2, groups=16, group_size=8, objective=dpo()) for _ in range(2))

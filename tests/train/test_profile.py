@@ -45,6 +45,7 @@ def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Profile.__init__, "__defaults__", (None, tick, tick))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ticks")
 def test_a_profiled_run_has_the_digest_of_another_and_its_parts_add_up(tmp_path: Path) -> None:
     plain = train(tiny(warm=2, rl=3), tmp_path / "plain")

@@ -83,6 +83,7 @@ def test_where_a_vllm_server_is_and_how_weights_get_there_is_no_part_of_a_run() 
 # ---- more steps -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_with_more_steps_to_one_digest(tmp_path: Path) -> None:
     run = only_rl(steps=6)
     first = trained(run, tmp_path / "a")
@@ -115,6 +116,7 @@ def test_fewer_steps_than_were_done_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "done.json").exists()
 
 
+@pytest.mark.slow
 def test_steps_given_during_the_warm_up_are_those_of_the_last_stage(tmp_path: Path) -> None:
     def stop_early() -> None:
         kill_at(60)
@@ -147,6 +149,7 @@ def interrupted(run: Run, folder: Path, point: str, times: int = 1) -> Path:
     return report
 
 
+@pytest.mark.slow
 def test_one_interrupt_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     run = only_rl(steps=8)
     report = interrupted(run, tmp_path / "run", "append:rollouts")  # in step 1
@@ -156,6 +159,7 @@ def test_one_interrupt_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path) -> 
     assert resumed(tmp_path / "run") == trained(run, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_ends_at_once(tmp_path: Path) -> None:
     run = only_rl(steps=8)
     report = interrupted(run, tmp_path / "run", "append:rollouts", times=2)
@@ -179,6 +183,7 @@ def test_an_interrupt_between_two_stages_stops_there(tmp_path: Path) -> None:
     assert resumed(tmp_path / "run") == trained(run, tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_base_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     report = interrupted(on_tiny_base(), tmp_path / "run", "synced:step_0000004")
@@ -258,6 +263,7 @@ def test_minibatches_take_all_their_updates(tmp_path: Path, epochs: int) -> None
     assert last["rows/computed"] + last["rows/skipped"] == 4 * 4 * epochs
 
 
+@pytest.mark.slow
 def test_several_updates_resume_exactly(tmp_path: Path) -> None:
     run = replace(only_rl(steps=4, epochs=2, minibatches=2, objective=grpo(kl=0.01)), checkpoint_every=1)
     log = tmp_path / "points.txt"

@@ -84,6 +84,7 @@ def metrics(folder: Path) -> list[dict[str, float]]:
 # ---- losses and weights that are not finite -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_the_run_and_the_resume_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = only_rl(steps=8)
     micro, calls = Program.micro, iter(range(1000))
@@ -153,6 +154,7 @@ def test_every_row_is_looked_at_before_the_run(tmp_path: Path) -> None:
 # ---- rewards ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_reward_that_raises_ends_the_run_and_can_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROKEN, "1")
     with pytest.raises(RewardError, match=r"no verdict on .* answers(?s:.*)server of the reward is down(?s:.*)row:") as caught:
@@ -170,6 +172,7 @@ def test_faults_on_some_answers_are_counted_and_masked(tmp_path: Path) -> None:
     assert all(not r["components"] for r in shown if r["fault"] == "verifier")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", [often_nan, RewardFunction(wrong_count, batched=True)])
 def test_a_reward_that_breaks_its_contract(tmp_path: Path, reward: Any) -> None:
     if reward is often_nan:
@@ -197,6 +200,7 @@ def late(prompt: str, completion: str, row: dict[str, Any]) -> float:
     return length_reward(prompt, completion, row)
 
 
+@pytest.mark.slow
 def test_an_error_of_the_reward_stops_the_run_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"reward_workers": 1, "evaluation": Evaluation(every=4, final_per_level=2), "checkpoint_every": 100}
     monkeypatch.setenv(BROKEN, "1")
@@ -228,6 +232,7 @@ def test_an_error_in_an_evaluation_stops_the_run_behind_it(tmp_path: Path, monke
     assert checkpoint.latest(tmp_path / "run") is not None
 
 
+@pytest.mark.slow
 def test_a_reward_that_always_hangs_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(RewardError, match=r"no verdict within 0.6 s"):  # twice that, and the rows' own answers are left alone
         train(on_rows(hangs, reward_deadline=0.6), tmp_path / "run")
@@ -243,6 +248,7 @@ def alone(prompt: str, completion: str, row: dict[str, Any]) -> float:
         return length_reward(prompt, completion, row)
 
 
+@pytest.mark.slow
 def test_a_reward_that_must_be_alone_is_with_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROKEN, str(tmp_path))
     run = on_rows(alone, reward_deadline=0.1, reward_workers=1)
@@ -263,6 +269,7 @@ def scribbles(prompt: str, completion: str, row: dict[str, Any]) -> float:
 KEPT: list[bytearray] = []
 
 
+@pytest.mark.slow
 def test_a_reward_that_writes_into_descriptors_and_keeps_memory_harms_no_run(tmp_path: Path) -> None:
     run = on_rows(scribbles, reward_deadline=60.0, reward_memory=0.25, reward_workers=1)
     assert train(replace(run, stages=only_rl(steps=3).stages, evaluation=Evaluation(every=0)), tmp_path / "run").finished
@@ -401,6 +408,7 @@ def test_more_steps_after_a_gate_go_to_the_warm_up_also_with_a_stage_behind_it(t
     assert digest_of(folder) == outcome.digest
 
 
+@pytest.mark.slow
 def test_a_reward_that_fails_before_anything_was_measured_is_replaced_by_a_new_run(tmp_path: Path) -> None:
     def broken(prompt: str, completion: str, row: dict[str, Any]) -> float:
         raise KeyError("anwser")

@@ -118,6 +118,7 @@ def test_summaries_are_made_and_learned(monkeypatch: pytest.MonkeyPatch) -> None
     assert sum(v for k, v in result.metrics.items() if k.endswith("dropped_truncated")) == len(cut)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", [SHOWN, Chunks(head=1, tail=1, most=3)])
 def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(context: Any, tmp_path: Path) -> None:
     run = replace(running(PlayerSpec(context=context), steps=4), checkpoint_every=2)
@@ -130,6 +131,7 @@ def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(contex
 # ---- branches ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_branches_are_trained_once_and_the_run_goes_on_to_the_same_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = replace(running(Branching(tau=0.45), group_size=6, steps=4), checkpoint_every=2)
     seen = spied(monkeypatch)
@@ -173,6 +175,7 @@ class Pair(Answers):
         return replace(step, obs=replace(step.obs, actor=("red", "blue")[self.said % 2]))
 
 
+@pytest.mark.slow
 def test_two_roles_are_groups_of_their_own_and_learn_from_one_episode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = spied(monkeypatch)
     run = replace(running(PlayerSpec(), steps=4), tasks=Duo(levels=(2,)), checkpoint_every=2)

@@ -65,6 +65,7 @@ def test_a_second_stage_begins_its_own_schedule(tmp_path: Path) -> None:
     assert rates(tmp_path / "run", "warm-up") == wanted(8, lr=4e-3)
 
 
+@pytest.mark.slow
 def test_a_resume_goes_on_in_the_schedule_after_skipped_steps(tmp_path: Path) -> None:
     run = skipping()
 

@@ -61,6 +61,7 @@ def sampled(folder: Path) -> list[float]:
 # ---- the probability of a reference
 
 
+@pytest.mark.slow
 def test_accuracy_rises_by_the_probability_of_the_reference_and_not_by_that_of_another(model: Path, tmp_path: Path) -> None:
     """Nothing tells the policy what is right but how probable the reference is behind its own thought."""
     trained(scored(model, BY_REFERENCE), tmp_path / "rlpr")
@@ -71,6 +72,7 @@ def test_accuracy_rises_by_the_probability_of_the_reference_and_not_by_that_of_a
     assert control < start + 0.1, (start, control)
 
 
+@pytest.mark.slow
 def test_the_filter_by_spread_leaves_groups_out_and_a_resume_remembers_its_mean(model: Path, tmp_path: Path) -> None:
     spec = replace(BY_REFERENCE, spread=SpreadFilter(share=1.0, mean_from=1, filter_from=2))
     run = scored(model, spec, steps=6, filter=Admitted())
@@ -167,6 +169,7 @@ def test_what_a_judge_likes_is_learned(tmp_path: Path) -> None:
     assert mean(tmp_path / "control")[1] < first + 0.1
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_costs_questions_and_no_number_and_a_resume_asks_nothing_twice(tmp_path: Path) -> None:
     with JudgeServer(sevens, flaky) as server:
         run = judged(server.url)

@@ -321,6 +321,7 @@ def test_nothing_is_answered(rows, capsys):
     assert "answered none of 8 requests" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_needs_no_torch(rows):
     code = (
         "import sys; from assay.cli import main; "

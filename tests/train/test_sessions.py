@@ -164,6 +164,7 @@ def with_deadly_reward() -> Run:
     return replace(run, tasks=Rows(ROWS, reward=deadly), evaluation=Evaluation(every=0, final_per_level=2), checkpoint_every=2)
 
 
+@pytest.mark.slow
 def test_what_the_pool_counted_stands_beside_the_step_that_it_happened_in(tmp_path: Path) -> None:
     whole = trained(with_deadly_reward(), tmp_path / "whole")
     found = metrics(tmp_path / "whole")
@@ -209,6 +210,7 @@ def test_trackers_hear_of_the_pools_counts_too(tmp_path: Path, monkeypatch: pyte
     assert heard.told[0][1]["verify/split"] == 2.0
 
 
+@pytest.mark.slow
 def test_a_resume_gives_the_pool_its_state_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed(with_deadly_reward(), tmp_path / "run", "synced:step_0000004")
     state = json.loads((tmp_path / "run" / "checkpoints" / "step_0000002" / "state.json").read_text())["session"]["pool"]

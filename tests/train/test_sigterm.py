@@ -68,6 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> str:
     return trained(only_rl(steps=6), tmp_path_factory.mktemp("whole") / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole: str, number: signal.Signals) -> None:
     folder, said = tmp_path / "run", tmp_path / "said.txt"

@@ -32,6 +32,7 @@ def told(folder: Path) -> list[tuple[int, str]]:
     return [(e["step"], e["message"]) for e in events if e["kind"] == "reward"]
 
 
+@pytest.mark.slow
 def test_a_reward_that_always_gives_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = on_rows(ROWS, {"right": right, "style": (nothing, 0.5)}, steps=3, groups=10, group_size=4, test_share=0.0)  # pyright: ignore[reportArgumentType]
     train(run, tmp_path / "run")
@@ -45,6 +46,7 @@ def test_a_reward_that_always_gives_none_is_named(tmp_path: Path, capsys: pytest
     assert told(tmp_path / "run") == [(step, line)] and read_run(tmp_path / "run").history()["reward/silent"].steps[-1] == 4
 
 
+@pytest.mark.slow
 def test_a_reward_of_a_few_rows_is_not(tmp_path: Path) -> None:
     every = {"right": right, "seldom": seldom}
     train(on_rows(ROWS, every, steps=2, groups=36, group_size=2, test_share=0.0), tmp_path / "run")  # pyright: ignore[reportArgumentType]

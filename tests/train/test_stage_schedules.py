@@ -338,6 +338,7 @@ def annealed(**changes: Any) -> Run:
     return replace(run, sampling=replace(run.sampling, annealing=Annealing(peak=1.4, least=0.3, start=1)))
 
 
+@pytest.mark.slow
 def test_tokens_are_scored_where_the_temperature_stood_that_falls_slower_step_by_step(tmp_path: Path) -> None:
     s = opened(annealed())
     for result, decay in zip(stepped(s, 3), (2.0, 3.0, 4.0), strict=True):
@@ -395,6 +396,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(write: int, tmp_path: Path) -> No
     assert resumed(part, run) == whole
 
 
+@pytest.mark.slow
 def test_schedules_run_beside_refill_replay_and_lag(tmp_path: Path) -> None:
     run = scheduled(
         6,
@@ -414,6 +416,7 @@ def test_schedules_run_beside_refill_replay_and_lag(tmp_path: Path) -> None:
     assert resumed(part, run) == whole
 
 
+@pytest.mark.slow
 def test_schedules_run_beside_a_branching_sampler(tmp_path: Path) -> None:
     schedules: Mapping[str, Any] = {
         "temperature": BY_METRIC["temperature"],

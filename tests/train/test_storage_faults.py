@@ -104,6 +104,7 @@ POINTS = ["write:run.toml", "filled:start", "append:metrics", "append:evals", "s
 POINTS += ["filled:model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_an_error_at_a_write_point_is_a_storage_error(tmp_path: Path, point: str) -> None:
     def fail() -> None:

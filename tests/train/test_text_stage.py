@@ -198,6 +198,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 # ---- resume ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 def test_killed_and_resumed_it_ends_alike(tmp_path: Path, packed: bool) -> None:
     run = reading(packed=packed)

@@ -98,6 +98,7 @@ def test_a_task_of_one_answer_is_trained_with_a_tool(tool: Any, answer: str, mon
         assert result.metrics["engine/mismatch_k3"] < 1e-9
 
 
+@pytest.mark.slow
 def test_a_killed_run_with_tools_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     run = replace(running(count_digits, steps=4), checkpoint_every=2)
     whole = trained(run, tmp_path / "whole")

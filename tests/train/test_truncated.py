@@ -66,6 +66,7 @@ def test_methods_that_read_others_at_the_sampled_tokens_train_within(monkeypatch
         assert result.metrics["engine/mismatch_k3"] < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [{"top_k": 3}, {"top_p": 0.8}])
 def test_a_killed_run_with_replay_goes_on_to_the_same_bits(way: dict[str, Any], tmp_path: Path) -> None:
     more = {"objective": grpo(), "replay": Recent(capacity=8), "composer": Compose(replay_share=0.25), "steps": 4}

@@ -80,6 +80,7 @@ def unchecked(monkeypatch) -> None:
     monkeypatch.setattr(lora, "_check_trained", lambda module, settings: None)
 
 
+@pytest.mark.slow
 def test_a_run_names_them_once_and_its_doctor_says_so(unchecked, tmp_path):
     save_model(hub_model("llama"), tmp_path / "base")
     run = hub_run(tmp_path / "base", ON_HEAD, warm=SIGNAL_STEPS + 2, rl=1, checkpoint_every=5)
@@ -100,6 +101,7 @@ def test_a_run_names_them_once_and_its_doctor_says_so(unchecked, tmp_path):
     assert [e["message"] for e in events(tmp_path / "two")] == [told["message"]]
 
 
+@pytest.mark.slow
 def test_ordinary_runs_say_nothing(tmp_path):
     train(tiny(warm=SIGNAL_STEPS + 1, rl=SIGNAL_STEPS + 1), tmp_path / "own")
     save_model(hub_model("llama"), tmp_path / "base")

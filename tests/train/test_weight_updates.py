@@ -28,6 +28,7 @@ def in_bfloat16(lr: float = 1e-6, steps: int = 5) -> Run:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["", "damaged", "another base", "a new sampler"])
 def test_a_run_whose_weights_come_as_what_changed_ends_as_in_one_process(
     fault: str,
@@ -93,6 +94,7 @@ def test_weights_that_are_lost_come_again(updates: str, spawner: ThreadSpawner, 
     assert said.endswith("the arrays of version 2 are gone")
 
 
+@pytest.mark.slow
 def test_an_adapter_travels_as_what_changed_too(tmp_path: Path) -> None:
     """The transformers engine's numbers depend on how rows are batched, in their last bits: the digest is not compared."""
     run = coin_toss(only_rl(steps=3, learner=LearnerSettings(adapter=Lora(rank=2), optimizer=AdamW(lr=1e-2))))

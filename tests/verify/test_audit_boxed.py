@@ -41,6 +41,7 @@ def subject(name: str):
     return resolve(f"{FILE}:{name}")
 
 
+@pytest.mark.slow
 def test_an_honest_reward_passes_every_check() -> None:
     found = audit(subject("honest_trl"), CASES, settings=AuditSettings(deadline=20.0, hostile_items=1, items=2))
     assert found.passed, [(c.name, c.says) for c in found.checks]
@@ -48,6 +49,7 @@ def test_an_honest_reward_passes_every_check() -> None:
     assert [line.name for line in found.check("determinism").lines][2:] == ["fresh interpreter 1", "fresh interpreter 2"]
 
 
+@pytest.mark.slow
 def test_what_it_does_is_found_and_stays_inside(public, monkeypatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "secret")
     (public / "mine.py").write_text(
@@ -98,6 +100,7 @@ def test_what_it_does_is_found_and_stays_inside(public, monkeypatch) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_built_in_verifier_is_contained_where_that_is_asked_for() -> None:
     found = audit("exact", settings=replace(ONCE, items=1, backend="auto"))
     assert found.passed and not found.isolation.startswith("none")
@@ -200,6 +203,7 @@ def test_verdicts_as_scores() -> None:
     assert ExactMatch()(*task_and_rollout("1", "1")).primary == 1.0
 
 
+@pytest.mark.slow
 def test_a_module_found_by_a_finder_alone_is_read_in_there(public, monkeypatch) -> None:
     """As an editable installation has it: on no folder of Python's import path."""
     (public / "src").mkdir()

@@ -42,6 +42,7 @@ def test_others_have_none() -> None:
         cases_of(None, "mine", 0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numeric", "graph_path"])
 def test_what_is_documented_is_audited(name: str) -> None:
     settings = AuditSettings(items=4, hostile_items=0, deadline=20.0, skip=("determinism", "latency"), inform=("near",))

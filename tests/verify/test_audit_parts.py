@@ -278,6 +278,7 @@ def test_playing_several_attempts() -> None:
     assert Played(RewardFunction(planted.raises_on_junk), (task_and_rollout("2", "x"),)).values() == ["fault"]
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own() -> None:
     items = [task_and_rollout("2", "2", id="a"), task_and_rollout("2", "3", id="b")]
     assert again(resolve(f"{FILE}:honest"), items, 1, 20.0) == [1.0, 0.0]
@@ -347,6 +348,7 @@ def test_a_foreign_verifier_needs_cases() -> None:
         audit(planted.honest)
 
 
+@pytest.mark.slow
 def test_a_second_verifier_that_decides_otherwise() -> None:
     cases = [case_of({"gold": g}, i) for i, g in enumerate(["ab", "cd", "ef"])]
     same = audit(ExactMatch(strip=True), cases, against=planted.honest, settings=QUICK)
@@ -367,6 +369,7 @@ def test_fewer_items_are_drawn_by_seed_and_known_weaknesses_only_inform() -> Non
     assert "accepts wrong answers; options: 3/3" in found.check("wrong_answers").says
 
 
+@pytest.mark.slow
 def test_what_stops_its_judge_every_time_is_left_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "assay.audit.judge_probes._CHUNK", 4
@@ -422,6 +425,7 @@ def test_repeats_that_cannot_be_made_say_so() -> None:
         assert check(subject, [], Silent()).status is AuditStatus.SKIPPED
 
 
+@pytest.mark.slow
 def test_the_record_and_its_page() -> None:
     found = audit(planted.substring, [case_of({"gold": "<b>4</b>", "prompt": "&"})], settings=QUICK)
     value = json.loads(json.dumps(found.json(), allow_nan=False))

@@ -31,6 +31,7 @@ def audited(defect: Any, check: str) -> Audit:
     return audit(defect, CASES, settings=replace(QUICK, skip=(*QUICK.skip, *sorted(again))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("defect", "check", "family"),
     [
@@ -60,6 +61,7 @@ def test_a_planted_defect_is_found(defect, check: str, family: str) -> None:
     assert not found.passed
 
 
+@pytest.mark.slow
 def test_two_golds_that_differ_by_case_make_case_matter() -> None:
     found = audit(planted.any_case, NAMES, settings=QUICK)
     assert found.failed == ("wrong_answers",)
@@ -67,6 +69,7 @@ def test_two_golds_that_differ_by_case_make_case_matter() -> None:
     assert audit(planted.strict_case, NAMES, settings=QUICK).passed
 
 
+@pytest.mark.slow
 def test_what_rewards_length_is_found_by_long_text() -> None:
     found = audit(planted.rewards_length, CASES, settings=replace(QUICK, hostile_items=1))
     assert "tricks" in found.failed
@@ -106,6 +109,7 @@ def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, 
     assert not (defect == "by_hash" and lines["again"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", [planted.evaluates, planted.shells])
 def test_code_that_runs_is_found_by_its_traces(defect) -> None:
     settings = replace(QUICK, hostile_items=1, skip=("determinism", "latency", "order", "threads"))
@@ -126,6 +130,7 @@ def test_what_hangs_is_killed_and_named() -> None:
     assert found.latency is not None and found.latency.max >= 1.5
 
 
+@pytest.mark.slow
 def test_what_dies_is_replaced_and_named() -> None:
     found = audit(planted.crashes_on_empty, CASES[:2], settings=QUICK)
     assert found.failed == ("crashes",)

@@ -299,6 +299,7 @@ def test_places() -> None:
     assert Choice(where="whole")(*task_and_rollout("B", r"\boxed{B} or \boxed{C}")).info.get("chosen") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

@@ -297,6 +297,7 @@ def test_a_pattern_that_no_text_makes_slow_is_trusted(pattern: str, trusted: boo
         assert time.process_time() - began < 2.0
 
 
+@pytest.mark.slow
 def test_a_catastrophic_pattern_does_not_hang_training() -> None:
     slow = FormatIs("(a+)+b")
     items = [

@@ -203,6 +203,7 @@ def drawn(rng: random.Random, directed: bool = False) -> tuple[dict, nx.Graph]:
     return {"edges": edges, "nodes": n, "directed": directed}, graph
 
 
+@pytest.mark.slow
 def test_routes_against_networkx() -> None:
     rng = random.Random(11)
     tallies = dict.fromkeys(("path", "shortest", "cycle", "hamilton", "order", "euler"), 0)
@@ -248,6 +249,7 @@ def test_routes_against_networkx() -> None:
     assert min(tallies.values()) >= 10, tallies
 
 
+@pytest.mark.slow
 def test_subsets_against_networkx() -> None:
     rng = random.Random(12)
     for _ in range(400):

@@ -289,6 +289,7 @@ def test_without_its_package_there_is_one_error_before_the_first_answer(monkeypa
         ScoringPool(inside(JsonSchema()))
 
 
+@pytest.mark.slow
 def test_a_hanging_pattern_is_killed() -> None:
     """Why the verifier is not trusted: a pattern of the schema takes exponential time on a text made for it."""
     gold = {"schema": {"type": "string", "pattern": "^(a+)+$"}}

@@ -80,6 +80,7 @@ def test_all_cases_are_right() -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_two_tiers_decide_made_pairs_as_they_were_made() -> None:
     pairs = list(math_pairs(1_200, seed=3))
     with ScoringPool(MathAnswer(), SLOW) as pool:

@@ -24,6 +24,7 @@ CONTAINED = ("packages/code.md", "packages/hardware.md", "packages/sandbox.md", 
 TOOLS = {"packages/hardware.md": "iverilog", "packages/sandbox.md": "gcc", "add/language.md": "awk"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_run(page, request, tmp_path, monkeypatch, capsys):
     if page in CONTAINED:

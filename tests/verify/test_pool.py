@@ -134,6 +134,7 @@ def test_an_answer_that_kills_its_judge_twice_scores_the_floor(how: str) -> None
     assert pool.counts == Counter(retried=1, died=2)
 
 
+@pytest.mark.slow
 def test_an_answer_that_hangs_twice_scores_the_floor() -> None:
     def named(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
         return {"correct": act(prompt, completion, row), "style": 0.5}
@@ -194,6 +195,7 @@ def test_a_trusted_verifier_that_fails_on_most_answers_is_an_error_too() -> None
         ScoringPool(Broken()).score(items("yes"))
 
 
+@pytest.mark.slow
 def test_a_function_that_hangs_from_the_start_is_an_error_after_three_answers() -> None:
     with ScoringPool(RewardFunction(lambda p, c, r: act(p, "hang", r)), 0.2) as pool:
         with pytest.raises(RewardError, match=r"no verdict within 0\.2 s on its first 3 different answers"):
@@ -360,6 +362,7 @@ def grandchild(prompt: str, completion: str, row: dict[str, Any]) -> float:
         pass
 
 
+@pytest.mark.slow
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     log = tmp_path / "pids"
     with ScoringPool(RewardFunction(grandchild), 0.5) as pool:
@@ -450,6 +453,7 @@ ENDING
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "code"), [("", 0), ("raise SystemExit(4)", 4), ("os.kill(os.getpid(), 9)", -9), ("1/0", 1), ("os._exit(5)", 5)]
 )

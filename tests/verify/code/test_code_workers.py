@@ -34,6 +34,7 @@ def many(count: int) -> list[tuple[Task, Rollout]]:
     return [(task, rollout_of(task, RIGHT if n % 2 else WRONG, id=f"r{n}", group="g")) for n in range(count)]
 
 
+@pytest.mark.slow
 def test_verifiers_share_one_sandbox_until_it_is_closed() -> None:
     first = CodeOutput().sandbox()
     assert CodeCall().sandbox() is first and CodeCall(workers=1).sandbox() is not first

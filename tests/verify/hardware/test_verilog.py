@@ -281,6 +281,7 @@ def test_a_sandbox_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
         assert found.fault is Fault.INFRA and not found.components and "no worker" in found.info["error"]
 
 
+@pytest.mark.slow
 def test_what_is_drawn_depends_on_seed_and_golden_design_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     drawn = module.stimulus

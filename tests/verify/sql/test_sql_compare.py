@@ -115,6 +115,7 @@ def second_judge(wanted: list[list[Cell]], other: list[list[Cell]], ordered: boo
     return theirs == ours if ordered else any(list(rows) == ours for rows in permutations(theirs))
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(TABLES, st.data())
 def test_against_a_second_judge(wanted: list[list[Cell]], data: st.DataObject) -> None:

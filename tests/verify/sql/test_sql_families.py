@@ -40,6 +40,7 @@ def second_judge(case: Case, query: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_forms_agree_and_near_misses_do_not(family: str) -> None:
     caught = near = 0

@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from sql_tasks import judged
 from test_sql_limits import RUNAWAY
 
@@ -138,6 +139,7 @@ def hostile(rng: random.Random) -> str:
     return rng.choice(PIECES) * rng.choice([1, 10, 1000, 20_000])
 
 
+@pytest.mark.slow
 def test_whatever_the_text_there_is_a_verdict() -> None:
     rng = random.Random("sql/hostile")
     small = SqlMatch(limits=QueryLimits(steps=20_000, rows=100, size=10_000, cell=5_000))
