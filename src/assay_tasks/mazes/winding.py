@@ -84,7 +84,7 @@ class WindingWay(Maze):
         return grid
 
     def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
-        """The moves, and how many: going to and fro is no answer."""
+        """The moves, and how many: going back and forth is no answer."""
         return ", ".join(way or ()), {"maze": rows, "value": len(way or ())}
 
     def verifier(self, form: Form) -> Verifier:
