@@ -69,7 +69,7 @@ def test_experts_of_two_families_by_hand():
 
 class Odd:
     def __init__(self, saved):
-        self.saved = saved
+        self.checkpoint_tensors = saved
 
     def constants(self):
         return {}

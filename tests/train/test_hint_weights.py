@@ -96,7 +96,7 @@ def test_a_run_is_checked_by_what_packs_its_batch() -> None:
 def test_plain_failures_take_the_places_of_hinted_ones() -> None:
     """Four failures and four hinted rollouts of which one is right: one right and three plain failures are learned from."""
     group = posed(graded_group(TASK, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]), "hint", slice(4, 8))
-    kept = PlainFailures().filled(group)
+    kept = PlainFailures().fill_group(group)
     assert [r.id for r in kept.rollouts] == [group.rollouts[i].id for i in (0, 1, 2, 5)]
     assert list(kept.values) == [0.0, 0.0, 0.0, 1.0]
     batch = PlainFailures().compose([group], None, 0)
@@ -105,9 +105,9 @@ def test_plain_failures_take_the_places_of_hinted_ones() -> None:
 
 def test_groups_of_one_kind_stay_and_what_cannot_be_replaced_too() -> None:
     plain = graded_group(TASK, [0.0, 1.0])
-    assert PlainFailures().filled(plain) is plain
+    assert PlainFailures().fill_group(plain) is plain
     few = posed(graded_group(TASK, [0.0, 0.0, 0.0, FAULT]), "hint", slice(1, 4))
-    assert [r.id for r in PlainFailures().filled(few).rollouts] == [few.rollouts[i].id for i in (0, 2, 3)]
+    assert [r.id for r in PlainFailures().fill_group(few).rollouts] == [few.rollouts[i].id for i in (0, 2, 3)]
 
 
 # ---- HintEntropy ------------------------------------------------------------------------------------------------------------

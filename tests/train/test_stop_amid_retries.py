@@ -25,7 +25,8 @@ from assay.testing import JudgeServer
 from assay.train.driver import train
 from assay.train.run import Run
 
-SECONDS = 3.0
+SECONDS = 30.0  # on a busy machine; a retry would wait for 60, an answer for 100
+BATCH = 8  # rollouts of a step: two groups of four
 """From the signal to the end of the run; another try would have come after a minute."""
 
 
@@ -86,8 +87,11 @@ def test_a_judge_that_is_busy_when_the_run_is_stopped(tmp_path: Path) -> None:
 
 
 async def reward(marks: str, prompt: str, completion: str, row: dict[str, Any]) -> float:
-    """The share of sevens; from the second batch on, while a file says so, one refused connection and then no answer."""
-    if Path(marks, "busy").exists() and Path(marks, "begun").exists():
+    """The share of sevens; behind as many calls as a file says one refused connection, and then no answer."""
+    with Path(marks, "calls").open("ab") as file:
+        file.write(b"x")
+        calls = file.tell()
+    if (busy := Path(marks, "busy")).exists() and calls > int(busy.read_text()):
         if Path(marks, "refused").exists():
             await asyncio.sleep(100.0)
         Path(marks, "refused").touch()
@@ -100,14 +104,15 @@ def test_an_asynchronous_reward_that_is_busy_when_the_run_is_stopped(tmp_path: P
     tasks = Rows(rows, reward=partial(reward, str(tmp_path)), name="sevens")
     run = replace(only_rl(steps=3, groups=2, group_size=4), tasks=tasks, reward_deadline=120.0)
     whole = trained(run, tmp_path / "whole")
+    evaluations = (tmp_path / "calls").stat().st_size - 3 * BATCH
+    assert evaluations % 2 == 0  # as many at the start as at the end
+    (tmp_path / "calls").unlink()
     sigterm = Sigterm()
-    (tmp_path / "busy").touch()
+    (tmp_path / "busy").write_text(f"{evaluations // 2 + BATCH}")
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(0.02):
-            if (tmp_path / "run/metrics.jsonl").exists() and len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) == 2:
-                (tmp_path / "begun").touch()
             if (tmp_path / "refused").exists():
                 sigterm()
 
