@@ -72,6 +72,19 @@ def test_no_judgement_is_no_score_and_no_query_is_not_judged() -> None:
     assert silent.fault is Fault.INFRA and not silent.valid
 
 
+def test_a_verdict_that_could_not_be_given_stays_a_fault() -> None:
+    broken = Score(components={}, fault=Fault.VERIFIER)
+    ((score,),) = asyncio.run(ReasoningSql().score((group(RIGHT),), replace(context(), verifier=lambda task, rollout: broken)))
+    assert score == broken
+
+
+@pytest.mark.parametrize("reply", ["", "0.5 or 0.6", "about half"])
+def test_a_reply_without_one_number_is_no_mark(reply: str) -> None:
+    wrong = group(fenced("SELECT name FROM city WHERE people > 1000"))
+    ((score,),) = asyncio.run(ReasoningSql().score((wrong,), replace(context(), replies={"judge": lambda messages: reply})))
+    assert score.fault is Fault.INFRA and "is not one number from 0 to 1" in str(score.info["error"])
+
+
 def test_a_right_query_without_form_is_at_least_the_best_wrong_one() -> None:
     bare = "SELECT c.name FROM city AS c WHERE NOT c.people <= 100"
     wrong = [

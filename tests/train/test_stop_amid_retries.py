@@ -25,9 +25,9 @@ from assay.testing import JudgeServer
 from assay.train.driver import train
 from assay.train.run import Run
 
-SECONDS = 30.0  # on a busy machine; a retry would wait for 60, an answer for 100
+SECONDS = 30.0
+"""From the signal to the end of the run, on a busy machine; another try would come after a minute."""
 BATCH = 8  # rollouts of a step: two groups of four
-"""From the signal to the end of the run; another try would have come after a minute."""
 
 
 def sevens(messages: list[Message]) -> str:

@@ -68,6 +68,7 @@ def test_form(text: str, value: float) -> None:
 def test_share_of_marks(text: str, share: float, missing: list[str]) -> None:
     score = TagShare()(*task_and_rollout("", text))
     assert dict(score.components) == {"tags": share} and list(score.info["missing"]) == missing
+    assert tuple(score.components) == TagShare().names
     with pytest.raises(ConfigError, match=r"TagShare\.tags"):
         TagShare(("a", "a"))
 

@@ -1,5 +1,6 @@
 """The partial rewards of Reasoning-SQL and Think2SQL, on their sheets' numbers."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -130,6 +131,14 @@ def test_think2sql_weighs_half_a_result_the_form_and_the_tags() -> None:
     assert dict(found) == pytest.approx({"reward": 0.85 * 2 / 3 + 0.15, "correct": 0, "result": 2 / 3, "format": 1, "tags": 1})
     right = Think2Sql()(task, rollout_of(task, thought("SELECT id FROM city WHERE id <= 2"))).components
     assert (right["reward"], right["correct"]) == pytest.approx((1.0, 1.0))
+
+
+def test_think2sql_is_learned_from_its_weighted_sum() -> None:
+    judge, task = Think2Sql(), sql_task("SELECT id FROM city WHERE id < 3")
+    assert judge.weighted_sum and judge.floor == dict.fromkeys(judge.names, 0.0)
+    assert tuple(judge(task, rollout_of(task, thought("SELECT id FROM city"))).components) == judge.names
+    other = replace(SqlMatch(), parts=("correct", "cell_precision", "cell_recall", "cardinality", "syntax"))
+    assert judge.with_members((other, *judge.members[1:])) == Think2Sql(sql=other)
 
 
 @pytest.mark.parametrize(
