@@ -38,6 +38,7 @@ class SolutionLength(RowStep):
     Raises:
         ConfigError: a number out of range.
 
+    >>> from pathlib import Path
     >>> SolutionLength(file=Path("attempts.jsonl")).name
     'solution_length'
     """

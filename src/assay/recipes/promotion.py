@@ -31,6 +31,7 @@ def promoted_stages(stage: Reinforce, levels: Sequence[int], *, above: float = 0
     Source: SATURN (arXiv 2505.16368): validation every 250 samples, stages (3, 5, 5), (3, 5, 6) or (3, 5, 13), (3, 5, 15) in
     literals, variables and clauses.
 
+    >>> from assay.train import Reinforce
     >>> made = promoted_stages(Reinforce(steps=250, groups=2), (1, 2))
     >>> [stage.levels for stage in made], made[0].until.metric
     ([(1,), (2,), (1,), (2,)], 'eval/sampled/level_1')

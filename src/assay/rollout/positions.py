@@ -26,6 +26,7 @@ async def context_after(source: TaskSource, context: Context, actions: Sequence[
         DataError: the episode is over before the actions are.
 
     >>> import asyncio
+    >>> from assay.core import Context
     >>> from assay_tasks import Heaps
     >>> world = Heaps().task("heaps", 2, "test", 0).public_view()
     >>> start = Context(key="c", group="c", task=world, messages=world.messages)
@@ -51,6 +52,7 @@ async def states_between(source: TaskSource, context: Context, actions: Sequence
         ConfigError: the environment writes no snapshots.
 
     >>> import asyncio
+    >>> from assay.core import Context
     >>> from assay_tasks import Heaps
     >>> world = Heaps().task("heaps", 2, "train", 0).public_view()
     >>> start = Context(key="c", group="c", task=world, messages=world.messages)
