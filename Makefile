@@ -104,7 +104,7 @@ test: $(VENV)/.installed-dev  ## environment, install, then the tests, without s
 	@rm -f .coverage .coverage.*
 	@failed=0; torch=no; for these in "$(LIGHT)" "tests $(addprefix --ignore ,$(LIGHT))"; do \
 	  ASSAY_TESTS_LOAD_TORCH=$$torch OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(TEST_WORKERS) --dist worksteal \
-	    $(if $(COV),$(COVERAGE_ARGS) --cov-append) $$these || failed=1; torch=yes; \
+	    $(SELECTED) $$these || failed=1; torch=yes; \
 	done; exit $$failed
 
 # -------------------------------------------------------------------------------------------------------------- check
