@@ -126,3 +126,13 @@ def test_the_parts_that_contributing_walks_through_are_offered() -> None:
 def test_the_pages_are_no_wider_than_the_code() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     assert [line for page in pages for line in page.read_text(encoding="utf-8").splitlines() if len(line) > 130] == []
+
+
+def test_make_test_leaves_slow_tests_out_and_runs_them_where_coverage_is_recorded() -> None:
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "COV")}
+    quick, whole = (
+        subprocess.run(["make", "--dry-run", "test", *more], cwd=ROOT, env=own, capture_output=True, text=True, check=True).stdout
+        for more in ((), ("COV=1",))
+    )
+    assert '-m "not slow and' in quick and "--cov-append" not in quick
+    assert "not slow" not in whole and "--cov-append" in whole
