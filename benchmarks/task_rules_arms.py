@@ -12,11 +12,10 @@ from assay.core import Message, Sampling, TaskSource, Verifier
 from assay.guide import FirstTasks, Frontier, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo
-from assay.recipes import promoted_stages
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.scorers import ReasoningSql
 from assay.testing import JudgeServer
-from assay.train import Built, Evaluation, Reinforce, Run, Scratch, Stage, WarmUp
+from assay.train import Built, Evaluation, Reinforce, Run, Scratch, Stage, Until, WarmUp
 from assay.verify.sql import Think2Sql
 from benchmarks.task_rules_tasks import CLASSES, CLASSES_THOUGHT, FORMULAS, GRAPHS, MAZES, QUERIES, SUMS, TEXTS
 
@@ -180,7 +179,10 @@ _LONG = reinforce(steps=120)
 
 # a validation every 8 steps of 32 prompts, which are 256 samples
 _VALIDATED = Evaluation(every=8, per_level=48, final_per_level=1, kl_to_base=False)
-_PROMOTED = promoted_stages(reinforce(steps=16), (1, 2, 3, 4), above=0.5, rounds=2)
+_PROMOTED = tuple(  # a stage a level, twice; each ends when a validation on its level is strictly above .5
+    replace(reinforce(steps=16), levels=(level,), until=Until(metric=f"eval/sampled/level_{level}", at_least=0.5, strictly=True))
+    for level in (1, 2, 3, 4, 1, 2, 3, 4)
+)
 
 # eight tasks of each of four levels: four for each of the eight base classes
 _FEW = reinforce(steps=60, index=FirstTasks(n=8), levels={"text/classes": (1, 2, 3, 4)})

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from assay.recipes.key_store import lookups, lookups_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
-    from assay.recipes.promotion import promoted_stages
     from assay.recipes.rows import on_rows
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
@@ -59,7 +58,6 @@ __all__ = [
     "mixed",
     "mixed_base",
     "on_rows",
-    "promoted_stages",
     "quickstart",
     "random_init",
     "tool_base",
@@ -110,7 +108,6 @@ _HOME = {
     "long_answers": "traces traces_base",
     "key_store": "lookups lookups_base",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
-    "promotion": "promoted_stages",
     "rows": "on_rows",
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
